@@ -1,0 +1,31 @@
+# For GNU make 3.81 (macOS) or newer and Python 3.11 or newer. All that is installed goes into .venv/.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test torture check dist clean
+PY := .venv/bin/python -P
+unexport PYTHONPATH PYTHONHOME
+
+help:
+	@echo 'make demo      the main job in ten seconds'
+	@echo 'make test      the test suite'
+	@echo 'make torture   the long form of the proofs'
+	@echo 'make check     ruff, mypy and pyright'
+	@echo 'make dist      wheel and source archive in dist/'
+	@echo 'make clean     remove what the others made'
+	@echo 'PYTHON=… interpreter for .venv      ARGS=… passed on to demo, test and torture'
+demo:    ; @sh .ci/venv cli && $(PY) -m duly demo $(ARGS)
+test:    ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist loadgroup $(ARGS)
+torture: ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist loadgroup -m torture $(ARGS)
+check:
+	@sh .ci/venv dev
+	@sh .ci/typed
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pyright
+dist:
+	@sh .ci/venv test
+	@rm -rf build dist *.egg-info
+	$(PY) -m build
+	@sh .ci/venv test
+clean:   ; @rm -rf .venv .venv-* .venv.lock build dist *.egg-info
