@@ -1,9 +1,9 @@
 """duly: an embeddable, event-sourced scheduler. This package holds its public names and nothing else.
 
 Rules kept here:
-- a name is loaded when it is first asked for, so that `import duly.journal` loads neither the scheduler nor croniter;
-- `PUBLIC` is the one list of public names, with the module each lives in. The `TYPE_CHECKING` block repeats it for type
-  checkers and `__all__` for `import *`; tests/test_facade.py holds the three together.
+- a name is loaded when it is first asked for: `import duly.journal` loads neither the scheduler nor croniter;
+- `PUBLIC` is the list of public names, each with the module it lives in. The `TYPE_CHECKING` block says the same to type
+  checkers, and tests/test_facade.py holds the two together.
 """
 
 from importlib import import_module
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if __name__ != "duly":
-    raise ImportError(f"this is the package duly, imported as {__name__}: install it (pip install -e .) and import duly")
+    raise ImportError(f"this is the package duly, not {__name__}: pip install it (-e . in a checkout) and import duly")
 
 if TYPE_CHECKING:
     from duly.journal.errors import Error as Error
@@ -26,6 +26,8 @@ PUBLIC = MappingProxyType(
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return list(PUBLIC)
     module = PUBLIC.get(name)
     if module is None:
         raise AttributeError(f"module 'duly' has no attribute {name!r}")
@@ -35,4 +37,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *PUBLIC})
+    return sorted([*PUBLIC, *(name for name in globals() if name.startswith("__"))])

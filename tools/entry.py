@@ -1,0 +1,31 @@
+"""Where the `duly` command starts: `duly.tools.cli` if the extra `cli` is installed, else a line that says how to install it.
+
+Rules kept here:
+- nothing but the standard library is imported until the extra is known to be there: without it nobody gets a traceback;
+- `--version` needs no extra.
+"""
+
+import sys
+from importlib.util import find_spec
+
+from duly import __version__
+
+NEEDED = ("click", "rich")
+USAGE = 2
+
+
+def main() -> int:
+    """Run the command line and return its exit code; 2 if what it needs is not installed."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"duly {__version__}")
+        return 0
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        print(
+            f"duly: the command line needs {' and '.join(missing)}, which the extra 'cli' brings: pip install 'duly[cli]'",
+            file=sys.stderr,
+        )
+        return USAGE
+    from duly.tools.cli import main as run
+
+    return run()
