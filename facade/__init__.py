@@ -2,8 +2,8 @@
 
 Rules kept here:
 - a name is loaded when it is first asked for: `import duly.journal` loads neither the scheduler nor croniter;
-- `PUBLIC` is the list of public names, each with the module it lives in. The `TYPE_CHECKING` block says the same to type
-  checkers, and tests/test_facade.py holds the two together.
+- `PUBLIC` is the list of public names, each with the module it lives in. The `TYPE_CHECKING` block says the same to
+  type checkers, and tests/test_facade.py holds the two together.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Where the `duly` command starts: `duly.tools.cli` if the extra `cli` is installed, else a line that says how to install it.
+"""Where the `duly` command starts: it runs `duly.tools.cli`, or says which extra to install.
 
 Rules kept here:
 - nothing but the standard library is imported until the extra is known to be there: without it nobody gets a traceback;
@@ -21,9 +21,9 @@ def main() -> int:
         return 0
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
+        needed = " and ".join(missing)
         print(
-            f"duly: the command line needs {' and '.join(missing)}, which the extra 'cli' brings: pip install 'duly[cli]'",
-            file=sys.stderr,
+            f"duly: the command line needs {needed}, which come with an extra: pip install 'duly[cli]'", file=sys.stderr
         )
         return USAGE
     from duly.tools.cli import main as run
