@@ -14,8 +14,8 @@ help:
 	@echo 'make clean     remove what the others made'
 	@echo 'PYTHON=… interpreter for .venv      ARGS=… passed on to demo, test and torture'
 demo:    ; @sh .ci/venv cli && $(PY) -m duly demo $(ARGS)
-test:    ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist loadgroup $(ARGS)
-torture: ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist loadgroup -m torture $(ARGS)
+test:    ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist worksteal $(ARGS)
+torture: ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist worksteal -m torture $(ARGS)
 check:
 	@sh .ci/venv dev
 	@sh .ci/typed
