@@ -14,8 +14,8 @@ help:
 	@echo 'make clean     remove what the others made'
 	@echo 'PYTHON=… interpreter for .venv      ARGS=… passed on to demo, test and torture'
 demo:    ; @sh .ci/venv cli && $(PY) -m duly demo $(ARGS)
-test:    ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist worksteal $(ARGS)
-torture: ; @sh .ci/venv test && $(PY) -m pytest -n auto --dist worksteal -m torture $(ARGS)
+test:    ; @sh .ci/venv dev && $(PY) -m pytest -n auto --dist worksteal $(ARGS)
+torture: ; @sh .ci/venv dev && $(PY) -m pytest -n auto --dist worksteal -m torture $(ARGS)
 check:
 	@sh .ci/venv dev
 	@sh .ci/typed
@@ -24,8 +24,8 @@ check:
 	$(PY) -m mypy
 	$(PY) -m pyright
 dist:
-	@sh .ci/venv test
+	@sh .ci/venv dev
 	@rm -rf build dist *.egg-info
 	$(PY) -m build
-	@sh .ci/venv test
+	@sh .ci/venv dev
 clean:   ; @rm -rf .venv .venv-* .venv.lock build dist *.egg-info

@@ -30,22 +30,8 @@ FACADE_EXCEPTIONS = {"duly.__main__": {"duly.tools"}}  # `python -m duly` is the
 CORE = ("duly.journal", "duly.projections", "duly.scheduler")
 BANNED_IN_CORE = {
     **dict.fromkeys(("asyncio", "subprocess", "concurrent", "multiprocessing"), "the core executes nothing"),
-    **dict.fromkeys(
-        (
-            "socket",
-            "socketserver",
-            "ssl",
-            "select",
-            "selectors",
-            "http",
-            "urllib",
-            "xmlrpc",
-            "ftplib",
-            "smtplib",
-            "httpx",
-        ),
-        "the core has no network",
-    ),
+    **dict.fromkeys(("socket", "socketserver", "ssl", "select", "selectors"), "the core has no network"),
+    **dict.fromkeys(("http", "httpx", "urllib", "xmlrpc", "ftplib", "smtplib"), "the core has no network"),
     **dict.fromkeys(("click", "rich"), "these come with an extra"),
     "importlib.metadata": "a frozen application has none",
 }
