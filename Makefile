@@ -27,5 +27,4 @@ dist:
 	@sh .ci/venv dev
 	@rm -rf build dist *.egg-info
 	$(PY) -m build
-	@sh .ci/venv dev
 clean:   ; @rm -rf .venv .venv-* .venv.lock build dist *.egg-info
