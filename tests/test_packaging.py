@@ -34,14 +34,19 @@ def succeed(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-def required(distribution: str, extra: str = "") -> set[str]:
-    """The names of the distributions that an installed one needs, directly or through others."""
+def required(distribution: importlib.metadata.Distribution, extras: tuple[str, ...] = ("",)) -> set[str]:
+    """The names of the distributions that one needs, directly or through others."""
     found: set[str] = set()
-    for line in importlib.metadata.requires(distribution) or []:
-        requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
-            found |= {requirement.name} | required(requirement.name, ",".join(requirement.extras))
+    for requirement in map(Requirement, distribution.requires or []):
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+            needed = importlib.metadata.distribution(requirement.name)
+            found |= {requirement.name} | required(needed, ("", *requirement.extras))
     return found
+
+
+def metadata_of(wheel: Path) -> importlib.metadata.Distribution:
+    [folder] = [entry for entry in zipfile.Path(wheel).iterdir() if entry.name.endswith(".dist-info")]
+    return importlib.metadata.PathDistribution(folder)
 
 
 def copy_installed(distributions: set[str], target: Path) -> Path:
@@ -78,7 +83,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(home, symlinks=os.name != "nt", with_pip=False)
     found = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     site = succeed(found, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip()
-    copy_installed(required("duly"), Path(site))
+    copy_installed(required(metadata_of(wheel)), Path(site))
     pip = (sys.executable, "-m", "pip", "--python", found)
     succeed(*pip, "install", "--no-index", wheel, cwd=home)  # without an index: fails if a dependency is missing
     return found
@@ -137,8 +142,9 @@ def test_without_the_extra_the_command_says_which_one_to_install(python: Path, t
     )
 
 
-def test_with_the_extra_the_demo_runs_from_the_wheel(python: Path, tmp_path: Path):
-    extra = copy_installed(required("duly", "cli") - required("duly"), tmp_path / "extra")
+def test_with_the_extra_the_demo_runs_from_the_wheel(python: Path, wheel: Path, tmp_path: Path):
+    shipped = metadata_of(wheel)
+    extra = copy_installed(required(shipped, ("", "cli")) - required(shipped), tmp_path / "extra")
     assert succeed(python, "-m", "duly", "demo", cwd=tmp_path, PYTHONPATH=str(extra)) != ""
 
 
