@@ -15,25 +15,68 @@ if __name__ != "duly":
 
 if TYPE_CHECKING:
     from duly.journal.errors import Error as Error
+    from duly.journal.errors import ForeignJournal as ForeignJournal
+    from duly.journal.errors import JournalCorrupt as JournalCorrupt
+    from duly.journal.errors import JournalError as JournalError
+    from duly.journal.errors import JournalLocked as JournalLocked
+    from duly.journal.errors import JournalPoisoned as JournalPoisoned
+    from duly.journal.errors import LockUnsupported as LockUnsupported
+    from duly.journal.errors import UnencodableEntry as UnencodableEntry
+    from duly.journal.errors import UnreadableJournal as UnreadableJournal
+    from duly.scheduler.errors import Blocked as Blocked
+    from duly.scheduler.errors import ClockUnusable as ClockUnusable
+    from duly.scheduler.errors import DefinitionError as DefinitionError
+    from duly.scheduler.errors import DuplicateSchedule as DuplicateSchedule
+    from duly.scheduler.errors import NoTaskSlot as NoTaskSlot
+    from duly.scheduler.errors import RevisionConflict as RevisionConflict
+    from duly.scheduler.errors import SchedulerClosed as SchedulerClosed
+    from duly.scheduler.errors import SchedulerError as SchedulerError
+    from duly.scheduler.errors import StaleAttempt as StaleAttempt
+    from duly.scheduler.errors import TriggerError as TriggerError
+    from duly.scheduler.errors import UnknownRun as UnknownRun
+    from duly.scheduler.errors import UnknownSchedule as UnknownSchedule
+    from duly.scheduler.errors import WrongRunState as WrongRunState
 
 __version__ = "0.1.0"
 
 PUBLIC = MappingProxyType(
     {
         "Error": "duly.journal.errors",
+        "ForeignJournal": "duly.journal.errors",
+        "JournalCorrupt": "duly.journal.errors",
+        "JournalError": "duly.journal.errors",
+        "JournalLocked": "duly.journal.errors",
+        "JournalPoisoned": "duly.journal.errors",
+        "LockUnsupported": "duly.journal.errors",
+        "UnencodableEntry": "duly.journal.errors",
+        "UnreadableJournal": "duly.journal.errors",
+        "Blocked": "duly.scheduler.errors",
+        "ClockUnusable": "duly.scheduler.errors",
+        "DefinitionError": "duly.scheduler.errors",
+        "DuplicateSchedule": "duly.scheduler.errors",
+        "NoTaskSlot": "duly.scheduler.errors",
+        "RevisionConflict": "duly.scheduler.errors",
+        "SchedulerClosed": "duly.scheduler.errors",
+        "SchedulerError": "duly.scheduler.errors",
+        "StaleAttempt": "duly.scheduler.errors",
+        "TriggerError": "duly.scheduler.errors",
+        "UnknownRun": "duly.scheduler.errors",
+        "UnknownSchedule": "duly.scheduler.errors",
+        "WrongRunState": "duly.scheduler.errors",
     }
 )
 
+if not TYPE_CHECKING:  # a checker that saw it would take any name for a public one
 
-def __getattr__(name: str) -> object:
-    if name == "__all__":
-        return list(PUBLIC)
-    module = PUBLIC.get(name)
-    if module is None:
-        raise AttributeError(f"module 'duly' has no attribute {name!r}")
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        if name == "__all__":
+            return list(PUBLIC)
+        module = PUBLIC.get(name)
+        if module is None:
+            raise AttributeError(f"module 'duly' has no attribute {name!r}")
+        value = getattr(import_module(module), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
