@@ -111,7 +111,7 @@ def test_the_source_archive_holds_what_is_needed_to_test_and_to_build(dist: Path
     with tarfile.open(archive) as source:
         shipped = {name.partition("/")[2] for name in source.getnames()}
     ours = {path.relative_to(ROOT).as_posix() for path in files()}
-    assert ours - shipped - {".gitignore"} == set()
+    assert ours - shipped == set()
 
 
 def test_the_metadata_says_what_the_licence_is(wheel: Path):
