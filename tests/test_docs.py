@@ -3,6 +3,7 @@
 tests/documents.py says what is executed and how a block is left out.
 """
 
+import doctest
 import importlib
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 import duly
 from duly.journal.entries import ENTRY_CLASSES
 from tests.documents import Block, agrees, parse_blocks, parse_commands
-from tests.tree import ROOT
+from tests.tree import ROOT, modules
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [ROOT / "README.md", *DOCS]
@@ -88,6 +89,12 @@ def test_a_link_leads_somewhere(path: Path):
         if anchor and anchor not in headings((path.parent / target) if target else path)
     ]
     assert missing + anchors == []
+
+
+def test_every_example_in_a_docstring_holds():
+    # By name: pytest's own collection of doctests does not follow the mapping of folders to packages.
+    results = {module: doctest.testmod(importlib.import_module(module)) for module in modules()}
+    assert [module for module, result in results.items() if result.failed] == []
 
 
 def headings(path: Path) -> set[str]:
