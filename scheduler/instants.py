@@ -1,0 +1,84 @@
+"""What an instant is: an aware datetime, compared and returned in UTC, within the supported range.
+
+Rules kept here:
+- a naive datetime is refused wherever one could be given;
+- everything is converted to UTC before it is compared: two datetimes of one tzinfo compare by wall time, and ignore
+  which pass of a repeated hour they belong to;
+- a query outside 1972 … 2100 is refused; an answer may lie up to ten years beyond, so that the last leap day in the
+  range still has a successor and nothing is exhausted by the range's end.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor
+
+from duly.scheduler.errors import DefinitionError, TriggerError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST = datetime(1972, 1, 1, tzinfo=UTC)
+"""The first instant of the supported range."""
+LATEST = datetime(2100, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+"""The last instant of the supported range."""
+
+FIRST_QUERY = int((EARLIEST - EPOCH).total_seconds())
+LAST_QUERY = ceil((LATEST - EPOCH).total_seconds())
+FIRST_ANSWER = int((EARLIEST.replace(year=1962) - EPOCH).total_seconds())
+LAST_ANSWER = int((LATEST.replace(year=2110, microsecond=0) - EPOCH).total_seconds())
+
+
+def in_range(instant: datetime) -> bool:
+    """Whether the aware `instant` lies in the supported range, 1972 … 2100 in UTC."""
+    return FIRST_QUERY <= floor(instant.timestamp()) < LAST_QUERY
+
+
+def require_aware(instant: object, field: str = "instant") -> datetime:
+    """`instant`, if it is an aware datetime; otherwise a `DefinitionError` that names `field`."""
+    if not isinstance(instant, datetime):
+        raise DefinitionError(field, instant, "is not a datetime", "Give an aware datetime, in UTC for example.")
+    if instant.utcoffset() is None:
+        raise DefinitionError(
+            field,
+            instant,
+            "is naive: it names no instant",
+            "Give it a time zone: datetime(…, tzinfo=UTC), or .replace(tzinfo=…) with the zone that it was meant in.",
+        )
+    return instant
+
+
+def instant_at(stamp: int) -> datetime:
+    """The UTC datetime of a Unix time in whole seconds."""
+    return EPOCH + timedelta(seconds=stamp)
+
+
+def seconds_through(instant: datetime) -> int:
+    """The Unix time of the last whole second ≤ `instant`, which must be aware and in the supported range."""
+    require_aware(instant)
+    stamp = floor(instant.timestamp())
+    if not FIRST_QUERY <= stamp < LAST_QUERY:
+        raise out_of_range(instant)
+    return stamp
+
+
+def seconds_until(instant: datetime) -> int:
+    """The Unix time of the first whole second ≥ `instant`, which must be aware and in the supported range."""
+    seconds_through(instant)
+    return ceil(instant.timestamp())
+
+
+def out_of_range(instant: datetime) -> TriggerError:
+    return TriggerError(
+        f"{instant.isoformat()} lies outside the supported range, 1972 … 2100",
+        instant=instant,
+        hint="Check the clock or the date that was asked about.",
+    )
+
+
+def is_answer(instant: datetime) -> bool:
+    """Whether the aware `instant` may be an occurrence: at most ten years outside the supported range."""
+    return FIRST_ANSWER <= instant.timestamp() <= LAST_ANSWER
+
+
+def answer_at(stamp: int) -> datetime | None:
+    """The answer of a source of ours as an instant, or None where it lies too far beyond the supported range."""
+    return instant_at(stamp) if FIRST_ANSWER <= stamp <= LAST_ANSWER else None

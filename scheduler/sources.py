@@ -1,0 +1,116 @@
+"""Sources of instants: the protocol, and the checks that stand between any source and a decision.
+
+Rules kept here:
+- every source answers `next_after` and `prev_before`: aware instants in, UTC instants out, exclusive both ways, None
+  when there is none;
+- an answer is used only after it was checked: an aware datetime, in whole seconds, strictly later or earlier than what
+  was asked, within reach of the supported range. Anything else, and any exception of a host's source, is a
+  `TriggerError`: it blocks one schedule, and never looks like progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol, TypeAlias
+
+from duly.journal.entries import Json
+from duly.scheduler.errors import SchedulerError, TriggerError
+from duly.scheduler.instants import is_answer, seconds_through
+
+
+class OccurrenceSource(Protocol):
+    """A source of instants. Duly's triggers are; a host may bring its own.
+
+    Both methods take an aware datetime and return an aware datetime in whole seconds, or None when there is no such
+    instant (exhausted). They must be pure: the same answer for the same question, in every process. To be used in a
+    schedule, a host's source has an attribute `rule`, a `SourceRule` with the name that its factory is registered under
+    and the JSON parameters that the factory makes it from.
+    """
+
+    def next_after(self, instant: datetime, /) -> datetime | None:
+        """The first occurrence strictly after `instant`."""
+        ...
+
+    def prev_before(self, instant: datetime, /) -> datetime | None:
+        """The last occurrence strictly before `instant`."""
+        ...
+
+
+SourceFactory: TypeAlias = Callable[[Json], OccurrenceSource]
+"""Makes a host's source from the parameters that the journal holds."""
+
+
+def checked_next_after(source: OccurrenceSource, instant: datetime) -> datetime | None:
+    """The source's first occurrence strictly after the aware `instant`, in UTC, or None; checked.
+
+    Raises `TriggerError` for an answer that cannot be one and for an exception inside the source, `DefinitionError` for
+    a naive `instant`.
+    """
+    seconds_through(instant)
+    try:
+        found = _in_utc(source.next_after(instant))
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise _failed(source, instant, "after", error) from error
+    if found is not None:
+        _check(source, instant, "after", found)
+        if found <= instant.astimezone(UTC):
+            raise _refused(source, instant, "after", found, "is not later")
+    return found
+
+
+def checked_prev_before(source: OccurrenceSource, instant: datetime) -> datetime | None:
+    """The source's last occurrence strictly before the aware `instant`, in UTC, or None; checked.
+
+    Raises as `checked_next_after` does.
+    """
+    seconds_through(instant)
+    try:
+        found = _in_utc(source.prev_before(instant))
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise _failed(source, instant, "before", error) from error
+    if found is not None:
+        _check(source, instant, "before", found)
+        if found >= instant.astimezone(UTC):
+            raise _refused(source, instant, "before", found, "is not earlier")
+    return found
+
+
+def _in_utc(answer: object) -> datetime | None:
+    """A source's answer in UTC; raises where it is neither None nor an aware datetime."""
+    if answer is None:
+        return None
+    if not isinstance(answer, datetime):
+        raise TypeError(f"{answer!r} is not a datetime")
+    if answer.utcoffset() is None:
+        raise TypeError(f"{answer!r} is naive: it names no instant")
+    return answer.astimezone(UTC)
+
+
+def _check(source: OccurrenceSource, instant: datetime, direction: str, found: datetime) -> None:
+    if found.microsecond:
+        raise _refused(source, instant, direction, found, "is not in whole seconds")
+    if not is_answer(found):
+        raise _refused(source, instant, direction, found, "lies outside the supported range, 1972 … 2100")
+
+
+def _failed(source: OccurrenceSource, instant: datetime, direction: str, error: Exception) -> TriggerError:
+    return TriggerError(
+        f"{source!r} failed on the instant {direction} {instant.isoformat()}: {type(error).__name__}: {error}",
+        instant=instant,
+        hint="Mend the source, then unblock or edit the schedule.",
+    )
+
+
+def _refused(
+    source: OccurrenceSource, instant: datetime, direction: str, found: datetime, problem: str
+) -> TriggerError:
+    return TriggerError(
+        f"{source!r} answered {found.isoformat()} for the instant {direction} {instant.isoformat()}, which {problem}",
+        instant=instant,
+        hint="Mend the source, then unblock or edit the schedule.",
+    )
