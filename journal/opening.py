@@ -1,0 +1,144 @@
+"""Taking a journal: ownership, then creation or recovery, then HEAD.
+
+Rules kept here:
+- The order of a creation: folder, LOCK, HEAD, segment, header, sync the file, sync the folder; only then is anything
+  accepted. A creation that a crash broke off is carried on.
+- A journal whose segments are gone although HEAD knows of some is not created anew.
+- Whatever goes wrong, the lock is released again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from duly.journal.codec import decode_line
+from duly.journal.disk import Disk
+from duly.journal.entries import JournalOpened
+from duly.journal.errors import JournalCorrupt, JournalError, JournalLocked, UnreadableJournal
+from duly.journal.mark import read_mark
+from duly.journal.judgement import SALVAGE
+from duly.journal.output import Output
+from duly.journal.ownership import Ownership, close_quietly, last_segment
+from duly.journal.recovery import Recovered, Recoverer, Recovery, create_first_segment
+from duly.journal.scanning import line_blocks
+from duly.journal.segments import HEAD, REWRITE, Listing, Segment, listing
+
+
+class Taken(NamedTuple):
+    """An owned journal, ready to be appended to."""
+
+    recovered: Recovered
+    output: Output
+
+
+def take(disk: Disk, ownership: Ownership) -> Taken:
+    """Creates or recovers the journal that `ownership` holds. The caller releases `ownership` if this raises."""
+    found = ownership.list()
+    files: list[int] = []
+    try:
+        if found.segments:
+            file = _lock_last_segment(disk, ownership, found, files)
+            recovered = Recoverer(disk, ownership.folder, found, file).recover()
+            head = _open_head(disk, ownership.folder, files)
+        else:
+            head, file, recovered = _create(disk, ownership, found, files)
+        segment = recovered.segments[-1]
+        output = Output(disk, ownership, recovered.journal_id, segment, recovered.place, file, head)
+        output.write_head()
+        return Taken(recovered, output)
+    except BaseException as error:
+        for each in files:
+            close_quietly(disk, each)
+        if isinstance(error, OSError):
+            raise UnreadableJournal(
+                f"it cannot be opened for writing: {error}",
+                path=ownership.folder,
+                hint="Look at the disk's space and the permissions; what is in the journal is as it was, or recoverable",
+            ) from error
+        raise
+
+
+def _lock_last_segment(disk: Disk, ownership: Ownership, found: Listing, files: list[int]) -> int:
+    """Locks the last segment, and for a moment the one before: in the middle of a rotation an owner whose LOCK was
+    deleted holds that one."""
+    last = found.segments[-1]
+    file = _open_segment(disk, ownership, last, files)
+    former = _open_segment(disk, ownership, found.segments[-2], files) if len(found.segments) > 1 else None
+    if last_segment(ownership.list()) != last:
+        raise JournalLocked("somebody else is writing the journal", path=ownership.folder, hint="Stop the other owner")
+    if former is not None:
+        files.remove(former)
+        close_quietly(disk, former)
+    return file
+
+
+def _open_segment(disk: Disk, ownership: Ownership, segment: Segment, files: list[int]) -> int:
+    path = ownership.folder / segment.name
+    file = disk.open(path, write=True)
+    files.append(file)
+    ownership.lock_segment(file, path)
+    return file
+
+
+def _open_head(disk: Disk, folder: Path, files: list[int]) -> int:
+    try:
+        file = disk.open(folder / HEAD, write=True)
+    except FileNotFoundError:
+        file = disk.create(folder / HEAD)
+    files.append(file)
+    return file
+
+
+def _create(disk: Disk, ownership: Ownership, found: Listing, files: list[int]) -> tuple[int, int, Recovered]:
+    folder = ownership.folder
+    mark = read_mark(disk, folder)
+    if mark is not None or REWRITE in found.ours:
+        raise JournalCorrupt(
+            "every segment is missing, although the journal had some",
+            path=folder,
+            sequence=mark.sequence if mark else None,
+            hint=SALVAGE,
+        )
+    segment = Segment(1, 1)
+    head = _open_head(disk, folder, files)
+    file = disk.create(folder / segment.name)
+    files.append(file)
+    ownership.lock_segment(file, folder / segment.name)
+    journal_id, place = create_first_segment(disk, file)
+    disk.sync_folder(folder)
+    # The folder may come from a creation that a crash broke off before its own name was durable.
+    disk.sync_folder(folder.parent)
+    warnings = tuple(f"the journal's folder holds a file that is not the journal's: {n}" for n in found.strangers)
+    return head, file, Recovered(journal_id, (segment,), place, Recovery(created=True, warnings=warnings))
+
+
+def describe_owner(disk: Disk, folder: Path) -> str:
+    """Who opened the journal last, for people: it is read from the journal and is no authority."""
+    try:
+        for segment in reversed(listing(folder, disk.names(folder)).segments[-2:]):
+            opened = _last_opened(disk, folder / segment.name)
+            if opened is not None:
+                return f" (host {opened.host}, pid {opened.pid}, since {opened.at.isoformat(timespec='seconds')})"
+    except (OSError, JournalError):
+        pass
+    return ""
+
+
+def _last_opened(disk: Disk, path: Path) -> JournalOpened | None:
+    newest: bytes | None = None
+    file = disk.open(path)
+    try:
+        for _, lines, _ in line_blocks(lambda offset, size: disk.read(file, offset, size), 0):
+            for line in lines:
+                if b'"kind":"JournalOpened"' in line:
+                    newest = line
+    finally:
+        disk.close(file)
+    if newest is None:
+        return None
+    try:
+        entries = decode_line(newest).e
+    except ValueError:
+        return None
+    return next((entry for entry in reversed(entries) if isinstance(entry, JournalOpened)), None)

@@ -1,0 +1,325 @@
+"""One owner per journal, whatever happens: section 4.4 of the specification.
+
+Rules kept here:
+- The authority is one held lock on our own descriptor of LOCK, an empty file that is never deleted. It dies with the
+  process. No PID file, no lease, no expiry.
+- Where the platform allows it, the active segment is locked too, and then the folder is listed again: whoever deletes
+  LOCK still gets no second owner, not even across a rotation.
+- A lock is only believed when a second descriptor is refused: a locker or a file system that grants everything, or
+  grants it twice within one process, is unsupported.
+- Within the process a registry by (device, inode) of the folder says it sooner and better.
+- After a fork the child's copies are closed, never unlocked: unlocking would release the parent's lock.
+- Whatever is refused, is refused before anything is changed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from duly.journal.disk import Disk, Identity
+from duly.journal.errors import ForeignJournal, JournalError, JournalLocked, LockUnsupported, UnreadableJournal
+from duly.journal.platform import NETWORK_FILE_SYSTEMS
+from duly.journal.segments import HEAD, LOCK, Listing, Segment, listing, parse_segment
+
+PAUSE = timedelta(milliseconds=50)
+"""How long a waiter for the lock sleeps between two tries."""
+
+
+@runtime_checkable
+class KnowsFileSystem(Protocol):
+    """A disk that can tell what kind of file system a folder is on."""
+
+    def file_system(self, folder: Path) -> str:
+        """The kind; empty if it cannot be told."""
+        ...
+
+
+class Claims:
+    """The journals that this process owns."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[Identity, Path] = {}
+
+    def claim(self, identity: Identity, folder: Path) -> None:
+        """Takes the folder within this process."""
+        with self._lock:
+            if identity in self._held:
+                raise JournalLocked(
+                    "this process owns the journal already, through another handle",
+                    path=folder,
+                    hint="Use that handle, or close it first",
+                )
+            for held in self._held.values():
+                if held in folder.parents or folder in held.parents:
+                    raise _nested(folder, held)
+            self._held[identity] = folder
+
+    def release(self, identity: Identity) -> None:
+        """Gives it back."""
+        with self._lock:
+            self._held.pop(identity, None)
+
+    def forget(self) -> None:
+        """After a fork: the child owns nothing, and the lock may be held by a thread that is not there."""
+        self._lock = threading.Lock()
+        self._held = {}
+
+
+CLAIMS = Claims()
+
+
+class Ownership:
+    """A held journal folder."""
+
+    def __init__(self, disk: Disk, folder: Path, identity: Identity, lock: int) -> None:
+        self._disk = disk
+        self._identity = identity
+        self._lock = lock
+        self._lock_identity = disk.identity(lock)
+        self._released = False
+        self.folder = folder
+        self.locks_segments: bool = getattr(disk, "locks_segments", True)
+
+    def list(self) -> Listing:
+        """What the folder holds now."""
+        return listing(self.folder, self._disk.names(self.folder))
+
+    def verify_held(self) -> None:
+        """JournalError if the path no longer leads to the folder that is held.
+
+        A LOCK that somebody deleted is borne where the segment's lock protects the journal as well.
+        """
+        try:
+            if self._disk.identity(self.folder / LOCK) == self._lock_identity:
+                return
+            deleted = "LOCK was replaced by another file"
+        except FileNotFoundError:
+            deleted = "LOCK was deleted"
+        try:
+            moved = self._disk.identity(self.folder) != self._identity
+        except FileNotFoundError:
+            moved = True
+        if moved:
+            raise JournalError("the journal's folder was moved or deleted while it was open", path=self.folder)
+        if not self.locks_segments:
+            raise JournalError(f"{deleted} while the journal was open", path=self.folder / LOCK)
+
+    def lock_segment(self, file: int, path: Path) -> None:
+        """Locks a segment, where that leaves readers alone."""
+        if self.locks_segments and not self._disk.lock(file):
+            raise JournalLocked(
+                "somebody else holds the journal's segment, although LOCK was free: LOCK was deleted while the journal "
+                "was open",
+                path=path,
+                hint="Stop the other owner first",
+            )
+
+    def release(self) -> None:
+        """Drops the lock. Never raises."""
+        if self._released:
+            return
+        self._released = True
+        CLAIMS.release(self._identity)
+        close_quietly(self._disk, self._lock)
+
+    def abandon(self) -> None:
+        """After a fork, in the child: closes the copy, and leaves the parent's lock alone."""
+        self._released = True
+        close_quietly(self._disk, self._lock)
+
+
+def close_quietly(disk: Disk, file: int) -> None:
+    """Closes a file whose fate is no longer of interest."""
+    try:
+        disk.close(file)
+    except OSError:
+        pass
+
+
+def canonical(path: str | os.PathLike[str]) -> Path:
+    """The folder's real path: two names of one folder are one journal."""
+    return Path(os.path.realpath(path))
+
+
+def own(
+    disk: Disk,
+    folder: Path,
+    *,
+    create: bool,
+    lock_timeout: timedelta | None,
+    sleep: Callable[[float], None] = time.sleep,
+    owner: Callable[[], str],
+) -> Ownership:
+    """Takes the journal folder, making it if it may.
+
+    `owner` describes the present owner, for people. Waiting counts its pauses instead of reading a clock.
+    """
+    existing = _names(disk, folder)
+    _refuse_network(disk, folder)
+    _refuse_nested(disk, folder, existing or [])
+    if existing is None or not _is_journal(existing):
+        _refuse_creation(folder, existing, create)
+    if existing is None:
+        _make_folders(disk, folder)
+    identity = disk.identity(folder)
+    tries = 1 if lock_timeout is None else max(1, 1 + lock_timeout // PAUSE)
+    for remaining in range(tries - 1, -1, -1):
+        try:
+            return _take(disk, folder, identity, owner)
+        except JournalLocked:
+            if not remaining:
+                raise
+        sleep(PAUSE.total_seconds())
+    raise AssertionError("unreachable")
+
+
+def _names(disk: Disk, folder: Path) -> list[str] | None:
+    try:
+        return disk.names(folder)
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError as error:
+        raise ForeignJournal(
+            "it is a file, and a journal is a folder", path=folder, hint="Name the folder of the journal"
+        ) from error
+    except OSError as error:
+        raise UnreadableJournal(
+            f"it cannot be listed: {error}", path=folder, hint="Look at its permissions and at the disk"
+        ) from error
+
+
+def _is_journal(names: list[str]) -> bool:
+    return any(name in (LOCK, HEAD) or parse_segment(name) for name in names)
+
+
+def _refuse_creation(folder: Path, names: list[str] | None, create: bool) -> None:
+    if names:
+        raise ForeignJournal(
+            f"it is no journal, and holds other files ({', '.join(sorted(names)[:3])})",
+            path=folder,
+            hint="A journal needs a folder of its own: name a new or an empty one",
+        )
+    if not create:
+        raise ForeignJournal(
+            "there is no journal here" if names is None else "the folder is empty, and no journal",
+            path=folder,
+            hint="Look at the path; a journal is only created where create=True",
+        )
+
+
+def _refuse_network(disk: Disk, folder: Path) -> None:
+    if not isinstance(disk, KnowsFileSystem):
+        return
+    nearest = folder
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    kind = disk.file_system(nearest)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise LockUnsupported(
+            f"it is on a network file system ({kind}), where a lock does not reliably keep a second owner out",
+            path=folder,
+            hint="Keep the journal on a local disk",
+        )
+
+
+def _nested(folder: Path, other: Path) -> ForeignJournal:
+    return ForeignJournal(
+        f"it overlaps the journal in {other}",
+        path=folder,
+        hint="Give each journal a folder that neither contains nor is contained in another journal's",
+    )
+
+
+def _refuse_nested(disk: Disk, folder: Path, names: list[str]) -> None:
+    for parent in folder.parents:
+        if _holds_segments(disk, parent):
+            raise _nested(folder, parent)
+    for name in names:
+        if "." not in name and name not in (LOCK, HEAD) and _holds_segments(disk, folder / name):
+            raise _nested(folder, folder / name)
+
+
+def _holds_segments(disk: Disk, folder: Path) -> bool:
+    try:
+        names = disk.names(folder)
+    except OSError:
+        return False
+    return LOCK in names and any(parse_segment(name) for name in names)
+
+
+def _make_folders(disk: Disk, folder: Path) -> None:
+    missing = [folder]
+    while _names(disk, missing[-1].parent) is None:
+        missing.append(missing[-1].parent)
+    for each in reversed(missing):
+        try:
+            disk.make_folder(each)
+        except FileExistsError:
+            pass  # somebody else made it just now; the lock will tell us apart
+        except OSError as error:
+            raise UnreadableJournal(f"its folder cannot be made: {error}", path=each) from error
+        disk.sync_folder(each.parent)
+
+
+def _take(disk: Disk, folder: Path, identity: Identity, owner: Callable[[], str]) -> Ownership:
+    CLAIMS.claim(identity, folder)
+    try:
+        lock = _open_lock(disk, folder / LOCK)
+        try:
+            _hold(disk, lock, folder, owner)
+            return Ownership(disk, folder, identity, lock)
+        except BaseException:
+            close_quietly(disk, lock)
+            raise
+    except BaseException:
+        CLAIMS.release(identity)
+        raise
+
+
+def _open_lock(disk: Disk, path: Path) -> int:
+    try:
+        try:
+            return disk.create(path)
+        except FileExistsError:
+            return disk.open(path, write=True)
+    except OSError as error:
+        raise UnreadableJournal(
+            f"its lock file cannot be opened for writing: {error}",
+            path=path,
+            hint="An owner needs a plain file that it may write; reading a journal (verify, replay) needs no lock",
+        ) from error
+
+
+def _hold(disk: Disk, lock: int, folder: Path, owner: Callable[[], str]) -> None:
+    try:
+        if not disk.lock(lock):
+            raise JournalLocked(f"another process owns the journal{owner()}", path=folder, hint="Stop it, or wait")
+        if disk.identity(folder / LOCK) != disk.identity(lock):
+            raise JournalLocked("LOCK was replaced while it was being taken", path=folder / LOCK, hint="Try again")
+        second = disk.open(folder / LOCK, write=True)
+        try:
+            doubled = disk.lock(second)
+        finally:
+            disk.close(second)
+    except OSError as error:
+        raise LockUnsupported(
+            f"the file system refuses the lock: {error}", path=folder, hint="Keep the journal on a local disk"
+        ) from error
+    if doubled:
+        raise LockUnsupported(
+            "a second lock on the same file was granted too, so the lock protects nothing",
+            path=folder,
+            hint="Keep the journal on a local disk, and leave portalocker's locker at flock",
+        )
+
+
+def last_segment(found: Listing) -> Segment | None:
+    """The segment that the journal goes on in."""
+    return found.segments[-1] if found.segments else None

@@ -1,0 +1,286 @@
+"""Reading a journal that may be alive: section 4.3.7 of the specification.
+
+Rules kept here:
+- A reader takes no lock and writes nothing. HEAD is read first, then the names, then the lines: so everything that HEAD
+  vouches for must be there.
+- Every line is verified before it is handed on. What is damaged is raised as JournalCorrupt, after it was read three
+  times: beside a writer one look may catch a line half written, and an undamaged line never stays bad.
+- Lines beyond what is known to be durable are handed on as unconfirmed; a bad tail beyond it is unfinished, and ends the
+  reading without an error.
+- A segment is over when the next one exists and it was read to its end since.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from duly.journal.codec import decode_line
+from duly.journal.disk import Disk
+from duly.journal.entries import Entry
+from duly.journal.errors import ForeignJournal, JournalCorrupt
+from duly.journal.format import FIRST_HASH, MAX_HEADER, seed
+from duly.journal.mark import Mark, read_mark
+from duly.journal.judgement import SALVAGE, Stop, damage_at
+from duly.journal.real_disk import RealDisk
+from duly.journal.scanning import Place, Read, Scan, decoded_or_unreadable, later_proof, line_blocks
+from duly.journal.segments import HEAD, LOCK, Segment, listing
+from duly.journal.survey import (
+    DAMAGED_HEADER,
+    check_continues,
+    damaged,
+    readable_header,
+    reading,
+    rewritten_record,
+)
+
+LOOKS = 3
+"""How often bytes are read before they are called damaged."""
+
+
+class Record(NamedTuple):
+    """One entry of a journal, and where it stands."""
+
+    sequence: int
+    entry: Entry
+    confirmed: bool
+    """Whether it is known to be durable; an unconfirmed one may still be lost by a power cut."""
+    segment: str
+    offset: int
+
+
+class Line(NamedTuple):
+    """One line of a journal: an atomic batch."""
+
+    first: int
+    entries: tuple[Entry, ...]
+    confirmed: bool
+    segment: str
+    offset: int
+
+
+class Unfinished(NamedTuple):
+    """A tail that is no whole line yet, or never will be."""
+
+    path: Path
+    offset: int
+    size: int
+    fault: str
+
+
+class Reader:
+    """Reads a journal from its beginning, and goes on where it stopped each time `lines` or `records` is called.
+
+    After an iteration came to its end, `unfinished` tells what stands after the last whole line.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, disk: Disk | None = None) -> None:
+        self.path = Path(path)
+        self.journal_id = ""
+        self.unfinished: Unfinished | None = None
+        self.segments = 0
+        self.durable = 0
+        """The highest sequence known to be durable."""
+        self.mark: Mark | None = None
+        """What HEAD said when the iteration began."""
+        self.bytes = 0
+        self.chain = FIRST_HASH
+        """The hash of the last line that was read, headers not counted."""
+        self._disk: Disk = RealDisk() if disk is None else disk
+        self._place = Place(1, FIRST_HASH, 0)
+        self._number = 1
+        self._previous_bytes = 0
+        self._listed: tuple[Segment, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where what was read ends: the next sequence, the chain there, the offset in the segment."""
+        return self._place
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """The entries above `after` that were not read yet."""
+        for first, entries, confirmed, segment, offset in self.lines(after):
+            for sequence, entry in enumerate(entries, first):
+                if sequence > after:
+                    yield Record(sequence, entry, confirmed, segment, offset)
+
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        """The lines that hold an entry above `after` and were not read yet."""
+        self.unfinished = None
+        with reading(self.path):
+            self._look()
+        looks = 0
+        while self._number <= len(self._listed):
+            before = (self._number, self._place)
+            try:
+                yield from self._segment(after)
+            except JournalCorrupt:
+                looks = looks + 1 if before == (self._number, self._place) else 1
+                if looks >= LOOKS:
+                    raise
+                continue
+            if before == (self._number, self._place):
+                return
+            looks = 0
+
+    def _look(self) -> None:
+        try:
+            mark = read_mark(self._disk, self.path)
+            names = self._disk.names(self.path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ForeignJournal("there is no journal here", path=self.path, hint="Look at the path") from error
+        for _ in range(LOOKS):
+            if mark is not None or HEAD not in names:
+                break
+            mark = read_mark(self._disk, self.path)  # torn: it is being written, or is lost
+        self._listed = listing(self.path, names).segments
+        if not self._listed and LOCK not in names:
+            raise ForeignJournal("the folder is no journal", path=self.path, hint="Look at the path")
+        if mark is not None and mark.segment > len(self._listed):
+            raise JournalCorrupt(
+                f"segment {mark.segment} is missing: HEAD says that the journal goes on in it",
+                path=self.path,
+                sequence=mark.sequence,
+                hint=SALVAGE,
+            )
+        self.mark = mark
+
+    def _segment(self, after: int) -> Iterator[Line]:
+        """Reads the present segment as far as it goes, and turns to the next one if it is over."""
+        segment = self._listed[self._number - 1]
+        sealed = self._number < len(self._listed)
+        path = self.path / segment.name
+        with reading(path):
+            file = self._disk.open(path)
+            try:
+                read = _reader(self._disk, file)
+                if self._place.offset == 0 and not self._begin(segment, path, read, sealed, self._disk.size(file)):
+                    return
+                scan = Scan(path, read, seed(self.journal_id), self._place)
+                yield from self._scanned(scan, segment, after)
+                if not sealed:
+                    self._listed = listing(self.path, self._disk.names(self.path)).segments
+                    if self._number < len(self._listed):
+                        return (yield from self._rest(segment, path, read, after))
+                self._judge(path, scan, read, sealed, self._disk.size(file))
+            finally:
+                self._disk.close(file)
+        if sealed:
+            self._turn()
+
+    def _rest(self, segment: Segment, path: Path, read: Read, after: int) -> Iterator[Line]:
+        """The next segment appeared meanwhile, so whatever this one lacked is there now."""
+        scan = Scan(path, read, seed(self.journal_id), self._place)
+        yield from self._scanned(scan, segment, after)
+        self._judge(path, scan, read, True, self._place.offset)
+        self._turn()
+
+    def _turn(self) -> None:
+        self._previous_bytes = self._place.offset
+        self._place = self._place._replace(offset=0)
+        self._number += 1
+
+    def _begin(self, segment: Segment, path: Path, read: Read, sealed: bool, size: int) -> bool:
+        """Reads the header. False if it is not finished yet."""
+        header = readable_header(path, read)
+        if header is None:
+            mark = self.mark
+            known = mark is not None and (mark.segment >= segment.number or mark.sequence >= segment.first)
+            if sealed or known or size > MAX_HEADER:
+                raise damaged(path, Stop(segment.first, 0, size, DAMAGED_HEADER), DAMAGED_HEADER)
+            self.unfinished = Unfinished(path, 0, size, "the segment is being created, or its creation was torn")
+            return False
+        if segment.number == 1:
+            self.journal_id = header.journal_id
+        check_continues(header, path, segment, self.journal_id, self._place, self._previous_bytes)
+        if self.mark is not None and self.mark.journal_id == self.journal_id:
+            self.durable = max(self.durable, self.mark.sequence)
+        self.durable = max(self.durable, header.first - 1)
+        self._place = Place(header.first, header.h, header.size)
+        self.segments += 1
+        self.bytes += header.size
+        return True
+
+    def _scanned(self, scan: Scan, segment: Segment, after: int) -> Iterator[Line]:
+        mark = self.mark if self.mark is not None and self.mark.journal_id == self.journal_id else None
+        marked = mark.sequence if mark is not None else 0
+        self.durable = max(self.durable, marked)
+        name = segment.name
+        for offset, line in scan.run(decode_line):
+            if mark is not None and self._place.next <= marked < scan.next:
+                self._compare(scan, mark)
+            self.bytes += scan.offset - offset
+            self._place = scan.place
+            self.chain = scan.h
+            if line.d > self.durable:
+                self.durable = line.d
+            if scan.next - 1 > after:
+                yield Line(line.s, line.e, scan.next - 1 <= self.durable, name, offset)
+
+    def _compare(self, scan: Scan, mark: Mark) -> None:
+        if (scan.next - 1, scan.h) != (mark.sequence, mark.h):
+            raise rewritten_record(scan.path, scan.offset, mark)
+
+    def _judge(self, path: Path, scan: Scan, read: Read, sealed: bool, size: int) -> None:
+        stop = Stop(scan.next, scan.offset, size, scan.fault)
+        proof = None
+        if scan.fault and not sealed:
+            proof = later_proof(read, scan.offset, seed(self.journal_id), scan.next)
+        damage = damage_at(stop, last=not sealed, durable=self.durable, proof=proof)
+        if damage:
+            raise damaged(path, stop, damage)
+        if scan.fault:
+            self.unfinished = Unfinished(path, scan.offset, size - scan.offset, scan.fault)
+
+
+def read(path: str | os.PathLike[str], after: int = 0, *, disk: Disk | None = None) -> Iterator[Record]:
+    """The entries above `after`, each verified before it is handed on."""
+    return Reader(path, disk=disk).records(after)
+
+
+def recovered_entries(
+    disk: Disk, folder: Path, segments: tuple[Segment, ...], end: Place, after: int
+) -> Iterator[tuple[int, Entry]]:
+    """(sequence, entry) above `after` of a journal that was verified when it was opened, up to where it ended then."""
+    begin = 0
+    for index, segment in enumerate(segments):
+        if segment.first <= after + 1:
+            begin = index
+    for index in range(begin, len(segments)):
+        limit = end.offset if index == len(segments) - 1 else None
+        yield from _entries(disk, folder / segments[index].name, segments[index].first, limit, after)
+
+
+def _entries(disk: Disk, path: Path, first: int, limit: int | None, after: int) -> Iterator[tuple[int, Entry]]:
+    expected = first
+    with reading(path):
+        file = disk.open(path)
+        try:
+
+            def bounded(offset: int, size: int) -> bytes:
+                return disk.read(file, offset, size if limit is None else max(0, min(size, limit - offset)))
+
+            header = True
+            for start, lines, _ in line_blocks(bounded, 0):
+                offset = start
+                for line in lines:
+                    if header:
+                        header = False
+                    else:
+                        decoded = decoded_or_unreadable(decode_line, path, line, offset, expected).e
+                        for entry in decoded:
+                            if expected > after:
+                                yield expected, entry
+                            expected += 1
+                    offset += len(line) + 1
+        finally:
+            disk.close(file)
+
+
+def _reader(disk: Disk, file: int) -> Read:
+    def read(offset: int, size: int) -> bytes:
+        return disk.read(file, offset, size)
+
+    return read

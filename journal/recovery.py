@@ -1,0 +1,339 @@
+"""Bringing a journal's end into order when an owner opens it: section 4.3 of the specification.
+
+Rules kept here:
+- First everything is looked at, then what must not be changed is refused, and only then is anything changed.
+- Bytes that are cut off are kept first, in `torn/`.
+- A readable tail that nothing proves durable is saved to a synced side file, written again and synced before it is
+  trusted: after a failed fsync the kernel calls pages clean that never reached the disk.
+- Each step may be interrupted by a crash and is done again, with the same outcome, by the next opening.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from duly.journal.disk import Disk
+from duly.journal.entries import TornTail
+from duly.journal.errors import JournalCorrupt
+from duly.journal.format import CHECKED, FIRST_HASH, header_line, seed
+from duly.journal.mark import Mark, read_mark
+from duly.journal.judgement import SALVAGE
+from duly.journal.scanning import Place, Read
+from duly.journal.segments import REWRITE, REWRITE_NEW, TORN, Listing, Segment
+from duly.journal.survey import Survey, Surveyor, readable_header, reading
+
+_TORN_NAME = "{stem}-{offset}{again}.bin"
+
+
+class Recovery(NamedTuple):
+    """What opening found and did."""
+
+    created: bool = False
+    torn: tuple[TornTail, ...] = ()
+    """What was cut off and is not yet recorded by a JournalOpened."""
+    rewritten: int = 0
+    """How many readable bytes were written again because nothing proved them durable."""
+    restored: int = 0
+    """How many bytes came back from the side file of an interrupted rewrite."""
+    warnings: tuple[str, ...] = ()
+
+
+class Recovered(NamedTuple):
+    """A journal that is ready to be appended to."""
+
+    journal_id: str
+    segments: tuple[Segment, ...]
+    place: Place
+    recovery: Recovery
+
+
+class _Saved(NamedTuple):
+    """The tail that an interrupted rewrite left in the side file."""
+
+    journal_id: str
+    segment: int
+    offset: int
+    data: bytes
+
+
+class _SavedFields(msgspec.Struct, forbid_unknown_fields=True):
+    c: str
+    j: str
+    g: int
+    o: int
+    n: int
+
+
+_saved_fields = msgspec.json.Decoder(_SavedFields)
+
+
+def new_journal_id() -> str:
+    """A fresh, random journal id."""
+    return os.urandom(16).hex()
+
+
+class Recoverer:
+    """Recovers one journal whose lock is held. `file` is its last segment, open for writing."""
+
+    def __init__(self, disk: Disk, folder: Path, found: Listing, file: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._found = found
+        self._file = file
+        self._segment = found.segments[-1]
+        self._path = folder / self._segment.name
+        self._warnings = [f"the journal's folder holds a file that is not the journal's: {n}" for n in found.strangers]
+
+    def recover(self) -> Recovered:
+        """Looks, refuses or mends, and says what was done."""
+        with reading(self._path):
+            mark = self._mark()
+            saved = self._saved()
+        survey = self._survey(mark, saved)
+        if survey.torn_header:
+            return self._create_again(survey)
+        restored = self._restored(saved)
+        torn = self._cut_records(survey)
+        rewritten = self._mend(survey, saved if restored else None)
+        return Recovered(
+            survey.journal_id,
+            survey.segments,
+            survey.place,
+            Recovery(False, torn, rewritten, restored, tuple(self._warnings)),
+        )
+
+    def _mark(self) -> Mark | None:
+        mark = read_mark(self._disk, self._folder)
+        if mark is None:
+            if self._segment.number > 1 or self._disk.size(self._file) > 0:
+                self._warnings.append("HEAD is missing or torn: a cut tail could not be noticed by it")
+            return None
+        first = self._found.segments[0]
+        file = self._disk.open(self._folder / first.name)
+        try:
+            header = readable_header(
+                self._folder / first.name, lambda offset, size: self._disk.read(file, offset, size)
+            )
+        finally:
+            self._disk.close(file)
+        if header is not None and header.journal_id != mark.journal_id:
+            self._warnings.append(f"HEAD belongs to another journal ({mark.journal_id}) and is ignored")
+            return None
+        return mark
+
+    def _saved(self) -> _Saved | None:
+        if REWRITE not in self._found.ours:
+            return None
+        file = self._disk.open(self._folder / REWRITE)
+        try:
+            saved = _parse_saved(self._disk.read(file, 0, self._disk.size(file)))
+        finally:
+            self._disk.close(file)
+        if saved is None or saved.segment != self._segment.number:
+            return None  # torn while it was written: what it was to protect was not touched yet
+        return saved
+
+    def _survey(self, mark: Mark | None, saved: _Saved | None) -> Survey:
+        with reading(self._path):
+            size = self._disk.size(self._file)
+        if saved is not None and saved.offset > size:
+            raise JournalCorrupt(
+                f"the segment ends before offset {saved.offset}, from where on the side file {REWRITE} continues it",
+                path=self._path,
+                offset=size,
+                hint=SALVAGE,
+            )
+        return Surveyor(self._disk, self._folder, self._found.segments, mark).survey(
+            self._overlaid(saved), size if saved is None else max(size, saved.offset + len(saved.data))
+        )
+
+    def _overlaid(self, saved: _Saved | None) -> Read:
+        """The segment as it is once the side file is put back."""
+
+        def read(offset: int, size: int) -> bytes:
+            data = self._disk.read(self._file, offset, size)
+            if saved is None or offset + size <= saved.offset or offset >= saved.offset + len(saved.data):
+                return data
+            end = saved.offset + len(saved.data)
+            before = data[: max(0, saved.offset - offset)]
+            inside = saved.data[max(0, offset - saved.offset) : offset + size - saved.offset]
+            return before + inside + data[max(0, end - offset) :]
+
+        return read
+
+    def _restored(self, saved: _Saved | None) -> int:
+        if saved is None:
+            return 0
+        with reading(self._path):
+            there = self._disk.read(self._file, saved.offset, len(saved.data))
+        return 0 if there == saved.data else len(saved.data)
+
+    def _cut_records(self, survey: Survey) -> tuple[TornTail, ...]:
+        """Keeps the torn tail in `torn/`, and names every copy that no JournalOpened can have recorded: as long as
+        nothing was appended since, the segment still ends where that one was cut."""
+        if survey.fault:
+            with reading(self._path):
+                tail = self._overlaid(self._saved())(survey.place.offset, survey.size - survey.place.offset)
+            self._keep(tail, survey.place.offset)
+        return self._kept(survey.place.offset)
+
+    def _kept(self, offset: int) -> tuple[TornTail, ...]:
+        folder = self._folder / TORN
+        try:
+            names = self._disk.names(folder)
+        except FileNotFoundError:
+            return ()
+        prefix = _TORN_NAME.format(stem=self._path.stem, offset=offset, again="")[:-4]
+        records: list[TornTail] = []
+        for name in sorted(names):
+            if name == f"{prefix}.bin" or (name.startswith(f"{prefix}.") and name.endswith(".bin")):
+                file = self._disk.open(folder / name)
+                size = self._disk.size(file)
+                self._disk.close(file)
+                records.append(TornTail(self._segment.name, offset, size, f"{TORN}/{name}"))
+        return tuple(records)
+
+    def _keep(self, data: bytes, offset: int) -> None:
+        if not data:
+            return
+        folder = self._folder / TORN
+        try:
+            self._disk.make_folder(folder)
+        except FileExistsError:
+            pass
+        self._disk.sync_folder(self._folder)
+        for number in range(1, 10_000):
+            again = "" if number == 1 else f".{number}"
+            path = folder / _TORN_NAME.format(stem=self._path.stem, offset=offset, again=again)
+            if self._write_copy(path, data):
+                break
+        self._disk.sync_folder(folder)
+
+    def _write_copy(self, path: Path, data: bytes) -> bool:
+        """False if the name is taken by other bytes."""
+        try:
+            file = self._disk.create(path)
+        except FileExistsError:
+            file = self._disk.open(path, write=True)
+            there = self._disk.read(file, 0, len(data) + 1)
+            if not data.startswith(there):
+                self._disk.close(file)
+                return False
+        try:
+            # What an interrupted copy holds may never have reached the disk: it is written again as a whole.
+            write_all(self._disk, file, 0, data)
+            self._disk.sync(file)
+        finally:
+            self._disk.close(file)
+        return True
+
+    def _mend(self, survey: Survey, saved: _Saved | None) -> int:
+        end = survey.place.offset
+        start = min(survey.proven, saved.offset if saved else survey.proven, end)
+        with reading(self._path):
+            tail = self._overlaid(saved)(start, end - start)
+        if tail:
+            self._save(_Saved(survey.journal_id, self._segment.number, start, tail))
+        if self._disk.size(self._file) > end:
+            self._disk.truncate(self._file, end)
+        if tail:
+            write_all(self._disk, self._file, start, tail)
+        if tail or survey.fault:
+            self._disk.sync(self._file)
+        self._disk.sync_folder(self._folder)
+        if tail or REWRITE in self._found.ours:
+            self._disk.remove(self._folder / REWRITE)
+            self._disk.sync_folder(self._folder)
+        return len(tail)
+
+    def _save(self, saved: _Saved) -> None:
+        """Writes the side file; an older one holds nothing that this one does not."""
+        path = self._folder / REWRITE
+        fresh = self._folder / REWRITE_NEW
+        data = _encode_saved(saved)
+        try:
+            file = self._disk.create(fresh)
+        except FileExistsError:
+            file = self._disk.open(fresh, write=True)
+            self._disk.truncate(file, 0)
+        try:
+            write_all(self._disk, file, 0, data)
+            self._disk.sync(file)
+        finally:
+            self._disk.close(file)
+        self._disk.replace(fresh, path)
+        self._disk.sync_folder(self._folder)
+
+    def _create_again(self, survey: Survey) -> Recovered:
+        """A last segment that was torn while it was created: nothing but a part of its header can be in it."""
+        with reading(self._path):
+            torn = self._disk.read(self._file, 0, survey.size)
+        self._keep(torn, 0)
+        journal_id = survey.journal_id or new_journal_id()
+        sealed = header_line(journal_id, self._segment.number, survey.place.next, survey.place.h, survey.previous_bytes)
+        write_header(self._disk, self._file, sealed.line)
+        self._disk.sync_folder(self._folder)
+        if self._segment.number == 1:
+            self._disk.sync_folder(self._folder.parent)
+        place = Place(survey.place.next, sealed.h, len(sealed.line) + 1)
+        recovery = Recovery(self._segment.number == 1, self._kept(0), 0, 0, tuple(self._warnings))
+        return Recovered(journal_id, survey.segments, place, recovery)
+
+
+def create_first_segment(disk: Disk, file: int) -> tuple[str, Place]:
+    """The header of a new journal, written and synced; its id and where it goes on."""
+    journal_id = new_journal_id()
+    sealed = header_line(journal_id, 1, 1, FIRST_HASH, 0)
+    write_header(disk, file, sealed.line)
+    return journal_id, Place(1, sealed.h, len(sealed.line) + 1)
+
+
+def write_header(disk: Disk, file: int, line: bytes) -> None:
+    """Makes the header the file's whole contents, durably."""
+    disk.truncate(file, 0)
+    write_all(disk, file, 0, line + b"\n")
+    disk.sync(file)
+
+
+def write_all(disk: Disk, file: int, offset: int, data: bytes) -> None:
+    """Writes it all. A short write goes on where it stopped; one that writes nothing is an error."""
+    written = disk.write(file, offset, data)
+    if written == len(data):
+        return
+    rest = memoryview(data)
+    while True:
+        if written <= 0:
+            raise OSError("the disk wrote nothing")
+        rest = rest[written:]
+        offset += written
+        if not rest:
+            return
+        written = disk.write(file, offset, rest)
+
+
+def _encode_saved(saved: _Saved) -> bytes:
+    checked = b'","j":"%b","g":%d,"o":%d,"n":%d}\n%b' % (
+        saved.journal_id.encode(),
+        saved.segment,
+        saved.offset,
+        len(saved.data),
+        saved.data,
+    )
+    return b'{"c":"%08x%b' % (zlib.crc32(checked, seed(saved.journal_id)), checked)
+
+
+def _parse_saved(data: bytes) -> _Saved | None:
+    line, newline, tail = data.partition(b"\n")
+    try:
+        fields = _saved_fields.decode(line)
+        crc_seed = seed(fields.j)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    if not newline or data[:CHECKED] != b'{"c":"%08x' % zlib.crc32(data[CHECKED:], crc_seed):
+        return None
+    return _Saved(fields.j, fields.g, fields.o, tail) if fields.n == len(tail) else None

@@ -1,0 +1,160 @@
+"""Saving what is valid of a damaged journal into a new one.
+
+Rules kept here:
+- The source is only read.
+- What is valid by its own checksum is copied as it stands, whatever its kind, in the order of its sequences; what is lost
+  becomes `EntryLost`. So sequences, and with them run ids, keep their meaning.
+- The copy is a new journal with a new id: nobody can take it for the original.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from duly.journal.codec import RawLine, encode_batch
+from duly.journal.disk import Disk
+from duly.journal.entries import EntryLost
+from duly.journal.errors import ForeignJournal, UnreadableJournal
+from duly.journal.format import MAX_HEADER, crc_fits, envelopes, parse_header, seed
+from duly.journal.mark import read_mark
+from duly.journal.ownership import canonical
+from duly.journal.real_disk import RealDisk
+from duly.journal.scanning import line_blocks, raw_line
+from duly.journal.segments import parse_segment
+from duly.journal.survey import reading
+from duly.journal.writer import Journal
+
+LOST_PER_LINE = 1000
+
+_encoder = msgspec.json.Encoder()
+
+
+class Lost(NamedTuple):
+    """Entries `first` to `last` are lost."""
+
+    first: int
+    last: int
+
+
+class Salvage(NamedTuple):
+    """What was saved, and what was not."""
+
+    source: Path
+    path: Path
+    journal_id: str
+    """The new journal's."""
+    copied: int
+    lost: tuple[Lost, ...]
+
+    def __str__(self) -> str:
+        gone = sum(lost.last - lost.first + 1 for lost in self.lost)
+        return f"{self.copied:,} entries copied to {self.path}, {gone:,} lost"
+
+
+def salvage(
+    path: str | os.PathLike[str],
+    to: str | os.PathLike[str],
+    at: datetime,
+    *,
+    disk: Disk | None = None,
+    target: Disk | None = None,
+) -> Salvage:
+    """Copies what is valid of the journal at `path` into a new journal in the folder `to`; `at` is the clock reading."""
+    disk = RealDisk() if disk is None else disk
+    target = disk if target is None else target
+    source = canonical(path)
+    files = _segments(disk, source)
+    crc_seed = seed(_journal_id(disk, source, files))
+    _refuse_taken(target, canonical(to))
+    copied, lost = 0, list[Lost]()
+    with Journal.open(to, now=at, disk=target) as journal:
+        for line in _valid_lines(disk, files, crc_seed):
+            expected = journal.last_sequence + 1
+            end = line.s + len(line.e)
+            if end <= expected:
+                continue  # a second copy of what is there already
+            if line.s > expected:
+                _write_lost(journal, line.s - expected, at)
+                lost.append(Lost(expected, line.s - 1))
+                expected = line.s
+            kept = line.e[expected - line.s :]
+            journal.enqueue_encoded(_encoder.encode(kept), len(kept), at)
+            copied += len(kept)
+        journal.sync()
+        return Salvage(source, journal.path, journal.journal_id, copied, tuple(lost))
+
+
+def _segments(disk: Disk, folder: Path) -> list[Path]:
+    with reading(folder):
+        try:
+            names = disk.names(folder)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ForeignJournal("there is no journal here", path=folder, hint="Look at the path") from error
+    found = sorted(name for name in names if parse_segment(name))
+    if not found:
+        raise ForeignJournal("the folder holds no segments", path=folder, hint="Look at the path")
+    return [folder / name for name in found]
+
+
+def _refuse_taken(disk: Disk, folder: Path) -> None:
+    try:
+        taken = bool(disk.names(folder))
+    except FileNotFoundError:
+        return
+    if taken:
+        raise ForeignJournal("the folder is not empty", path=folder, hint="Salvage into a new folder")
+
+
+def _journal_id(disk: Disk, folder: Path, files: list[Path]) -> str:
+    """From the first header that is whole, or from HEAD: without the id no line can be checked."""
+    for path in files:
+        with reading(path):
+            file = disk.open(path)
+            try:
+                header = parse_header(disk.read(file, 0, MAX_HEADER).partition(b"\n")[0])
+            finally:
+                disk.close(file)
+        if header is not None:
+            return header.journal_id
+    with reading(folder):
+        mark = read_mark(disk, folder)
+    if mark is None:
+        raise UnreadableJournal(
+            "neither a segment's header nor HEAD tells the journal's id, without which no line can be checked",
+            path=folder,
+            hint="Bring one of them back from a backup",
+        )
+    return mark.journal_id
+
+
+def _valid_lines(disk: Disk, files: list[Path], crc_seed: int) -> Iterator[RawLine]:
+    for path in files:
+        with reading(path):
+            file = disk.open(path)
+            try:
+                yield from _of_file(disk, file, crc_seed)
+            finally:
+                disk.close(file)
+
+
+def _of_file(disk: Disk, file: int, crc_seed: int) -> Iterator[RawLine]:
+    for _, lines, rest in line_blocks(lambda offset, size: disk.read(file, offset, size), 0):
+        for piece in [*lines, *([rest] if rest else [])]:
+            for candidate in envelopes(piece):
+                line = raw_line(candidate) if crc_fits(candidate, crc_seed) else None
+                if line is not None and line.e:
+                    yield line
+                    break
+
+
+def _write_lost(journal: Journal, count: int, at: datetime) -> None:
+    while count > 0:
+        batch = min(count, LOST_PER_LINE)
+        journal.enqueue_encoded(encode_batch((EntryLost(at=at),) * batch), batch, at)
+        count -= batch
