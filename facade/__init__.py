@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from duly.journal.errors import LockUnsupported as LockUnsupported
     from duly.journal.errors import UnencodableEntry as UnencodableEntry
     from duly.journal.errors import UnreadableJournal as UnreadableJournal
+    from duly.scheduler.clock import Clock as Clock
+    from duly.scheduler.clock import ManualClock as ManualClock
+    from duly.scheduler.clock import SystemClock as SystemClock
+    from duly.scheduler.decisions.questions import Invocation as Invocation
+    from duly.scheduler.decisions.questions import Target as Target
+    from duly.scheduler.decisions.runs import Completed as Completed
+    from duly.scheduler.decisions.runs import Failed as Failed
+    from duly.scheduler.decisions.runs import Interrupted as Interrupted
+    from duly.scheduler.decisions.runs import StillRunning as StillRunning
     from duly.scheduler.errors import Blocked as Blocked
     from duly.scheduler.errors import ClockUnusable as ClockUnusable
     from duly.scheduler.errors import DefinitionError as DefinitionError
@@ -36,33 +45,29 @@ if TYPE_CHECKING:
     from duly.scheduler.errors import UnknownRun as UnknownRun
     from duly.scheduler.errors import UnknownSchedule as UnknownSchedule
     from duly.scheduler.errors import WrongRunState as WrongRunState
+    from duly.scheduler.sources import OccurrenceSource as OccurrenceSource
+    from duly.scheduler.triggers import Cron as Cron
+    from duly.scheduler.triggers import Every as Every
+    from duly.scheduler.triggers import OncePer as OncePer
+    from duly.scheduler.triggers import OneShot as OneShot
 
 __version__ = "0.1.0"
 
 PUBLIC = MappingProxyType(
     {
-        "Error": "duly.journal.errors",
-        "ForeignJournal": "duly.journal.errors",
-        "JournalCorrupt": "duly.journal.errors",
-        "JournalError": "duly.journal.errors",
-        "JournalLocked": "duly.journal.errors",
-        "JournalPoisoned": "duly.journal.errors",
-        "LockUnsupported": "duly.journal.errors",
-        "UnencodableEntry": "duly.journal.errors",
-        "UnreadableJournal": "duly.journal.errors",
-        "Blocked": "duly.scheduler.errors",
-        "ClockUnusable": "duly.scheduler.errors",
-        "DefinitionError": "duly.scheduler.errors",
-        "DuplicateSchedule": "duly.scheduler.errors",
-        "NoTaskSlot": "duly.scheduler.errors",
-        "RevisionConflict": "duly.scheduler.errors",
-        "SchedulerClosed": "duly.scheduler.errors",
-        "SchedulerError": "duly.scheduler.errors",
-        "StaleAttempt": "duly.scheduler.errors",
-        "TriggerError": "duly.scheduler.errors",
-        "UnknownRun": "duly.scheduler.errors",
-        "UnknownSchedule": "duly.scheduler.errors",
-        "WrongRunState": "duly.scheduler.errors",
+        name: f"duly.{module}"
+        for module, names in {
+            "journal.errors": "Error ForeignJournal JournalCorrupt JournalError "
+            "JournalLocked JournalPoisoned LockUnsupported UnencodableEntry UnreadableJournal",
+            "scheduler.clock": "Clock ManualClock SystemClock",
+            "scheduler.decisions.questions": "Invocation Target",
+            "scheduler.decisions.runs": "Completed Failed Interrupted StillRunning",
+            "scheduler.errors": "Blocked ClockUnusable DefinitionError DuplicateSchedule NoTaskSlot RevisionConflict "
+            "SchedulerClosed SchedulerError StaleAttempt TriggerError UnknownRun UnknownSchedule WrongRunState",
+            "scheduler.sources": "OccurrenceSource",
+            "scheduler.triggers": "Cron Every OncePer OneShot",
+        }.items()
+        for name in names.split()
     }
 )
 
