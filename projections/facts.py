@@ -1,0 +1,88 @@
+"""Facts: everything the record says, folded, as plain data.
+
+Rules: only the fold changes it. What has ended leaves memory, but for a bounded window of the newest. Equal records
+give equal digests, live or replayed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from duly.journal.entries import Definition, Entry, JournalOpened, kind_of
+from duly.projections.runs import Run
+from duly.projections.schedules import Block, ScheduleState
+
+RECENT_RUNS = 1_000
+"""How many ended runs stay in memory."""
+RECENT_REQUESTS = 10_000
+"""How many idempotency keys are remembered; an older one counts as new."""
+RECENT_ANOMALIES = 1_000
+
+
+class Anomaly(msgspec.Struct, frozen=True):
+    """An entry that contradicts what came before it."""
+
+    sequence: int
+    kind: str
+    schedule_id: str | None
+    text: str
+
+
+class Facts:
+    """What is known after the entry `sequence`."""
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self.schedules: dict[str, ScheduleState] = {}
+        self.runs_open: dict[int, Run] = {}
+        self.runs_recent: dict[int, Run] = {}
+        self.pending: dict[int, None] = {}
+        self.started: dict[int, None] = {}
+        self.requests: dict[str, int] = {}
+        self.anomalies: list[Anomaly] = []
+        self.anomaly_count = 0
+        self.highest_at: datetime | None = None
+        self.last_at: datetime | None = None
+        self.newest_admission: str | None = None
+        self.opened: JournalOpened | None = None
+        self.opened_sequence = 0
+        self.lost = 0
+        self._definitions: dict[bytes, Definition] = {}
+
+    def digest(self) -> str:
+        """SHA-256 over all that was folded, hex; equal for equal records, live or replayed."""
+        fingerprint = hashlib.sha256()
+        encode = msgspec.json.Encoder(order="deterministic").encode
+        for part in self._parts():
+            fingerprint.update(encode(part))
+            fingerprint.update(b"\n")
+        return fingerprint.hexdigest()
+
+    def _parts(self) -> Iterator[object]:
+        yield self.sequence, self.highest_at, self.last_at, self.newest_admission, self.opened_sequence, self.lost
+        for schedule_id in sorted(self.schedules):
+            yield self.schedules[schedule_id]
+        for run_id in sorted(self.runs_open):
+            yield self.runs_open[run_id]
+        yield list(self.runs_recent.values())
+        yield list(self.pending), list(self.started)
+        yield list(self.requests.items())
+        yield self.anomaly_count, self.anomalies
+
+    def shared(self, definition: Definition) -> Definition:
+        """One object for equal definitions, so that many equal schedules cost one."""
+        return self._definitions.setdefault(msgspec.json.encode(definition), definition)
+
+    def mark_anomaly(self, sequence: int, entry: Entry, text: str, *, schedule_id: str | None) -> None:
+        """Records a contradiction and blocks the schedule it is about."""
+        anomaly = Anomaly(sequence, kind_of(entry), schedule_id, text)
+        self.anomaly_count += 1
+        if len(self.anomalies) < RECENT_ANOMALIES:
+            self.anomalies.append(anomaly)
+        found = self.schedules.get(schedule_id) if schedule_id is not None else None
+        if found is not None and found.block is None:
+            found.block = Block(sequence, "anomaly", f"{anomaly.kind} at {sequence} contradicts the record: {text}")

@@ -1,0 +1,67 @@
+"""Ranges of kept decisions: the instants of one schedule that stay decided when the clock steps back.
+
+Rules: ranges are closed, sorted and disjoint; every occurrence inside one is decided for good; there are never more
+than `MOST`, and when one too many is opened, the closest neighbours become one, so that what is forgotten is only the
+gap between them (and that counts as decided: a lost early run is the price, never a second run).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import datetime
+from itertools import pairwise
+from typing import TypeAlias
+
+MOST = 16
+
+Range: TypeAlias = tuple[datetime, datetime]
+Ranges: TypeAlias = tuple[Range, ...]
+
+
+def range_holding(ranges: Ranges, instant: datetime) -> Range | None:
+    """The range that the instant lies in, or None."""
+    if not ranges:
+        return None
+    if instant > ranges[-1][1]:
+        return None
+    at = bisect_right(ranges, instant, key=_start) - 1
+    if at >= 0 and instant <= ranges[at][1]:
+        return ranges[at]
+    return None
+
+
+def extended(ranges: Ranges, instant: datetime, preceding: datetime) -> Ranges:
+    """The ranges after one more kept decision at `instant`, made when the watermark stood at `preceding`.
+
+    A decision that follows directly on the end of a range extends it; any other opens one.
+    """
+    if ranges and ranges[-1][1] == preceding and instant > preceding:
+        return (*ranges[:-1], (ranges[-1][0], instant))
+    start = next((start for start, end in ranges if end == preceding and instant > preceding), instant)
+    return _closest_joined(_merged((start, instant), ranges))
+
+
+def _start(one: Range) -> datetime:
+    return one[0]
+
+
+def _merged(new: Range, ranges: Ranges) -> Ranges:
+    start, end = new
+    before: list[Range] = []
+    after: list[Range] = []
+    for one in ranges:
+        if one[1] < start:
+            before.append(one)
+        elif one[0] > end:
+            after.append(one)
+        else:
+            start, end = min(start, one[0]), max(end, one[1])
+    return (*before, (start, end), *after)
+
+
+def _closest_joined(ranges: Ranges) -> Ranges:
+    if len(ranges) <= MOST:
+        return ranges
+    gaps = [later[0] - earlier[1] for earlier, later in pairwise(ranges)]
+    at = gaps.index(min(gaps))
+    return (*ranges[:at], (ranges[at][0], ranges[at + 1][1]), *ranges[at + 2 :])

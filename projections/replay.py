@@ -1,0 +1,61 @@
+"""Replay: a journal's entries, folded into state, by whoever may read the file.
+
+Rules: no lock, no write, no clock, no calendar; it works on a live journal. A replayed state is what the owner's state
+was after the same entry, and has the same digest.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from duly.journal import read
+from duly.projections.state import State
+
+
+def replay(path: Path | str, *, until: int | datetime | None = None, confirmed: bool = False) -> ReplayedState:
+    """The state of the journal at `path`.
+
+    `until` is a sequence, or an aware instant, which means the last entry whose `at` is not later. With `confirmed`,
+    entries that HEAD does not prove durable yet are left out. Raises the journal's errors.
+    """
+    through = until if until is None or isinstance(until, int) else _last_sequence_at(path, until)
+    state = ReplayedState(Path(path))
+    state.read_on(through=through, confirmed=confirmed)
+    return state
+
+
+class ReplayedState(State):
+    """A state that was read from a journal's files, and can read on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.unconfirmed = 0
+
+    def catch_up(self) -> int:
+        """Folds in what has become durable since, and returns how many entries that were.
+
+        It never holds an entry that could still vanish: if the state was replayed with unconfirmed entries in it, it
+        is built anew once.
+        """
+        before = self.sequence
+        if self.unconfirmed:
+            self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
+        self.read_on(through=None, confirmed=True)
+        return self.sequence - before
+
+    def read_on(self, *, through: int | None, confirmed: bool) -> None:
+        """Folds in the entries after `sequence`, up to and including `through`."""
+        for record in read(self.path, after=self.sequence):
+            if through is not None and record.sequence > through:
+                break
+            if not record.confirmed:
+                if confirmed:
+                    break
+                self.unconfirmed += 1
+            self.apply(record.sequence, record.entry)
+
+
+def _last_sequence_at(path: Path | str, instant: datetime) -> int:
+    return max((record.sequence for record in read(path) if record.entry.at <= instant), default=0)

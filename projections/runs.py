@@ -1,0 +1,145 @@
+"""A run's life as data: its states, the entries that are legal in each, and where they lead.
+
+Rules: `TRANSITIONS` is the one table of the life of a run; the fold, the checks of the API and the diagram in the docs
+all come from it. An ACTIVE attempt is `attempt_id`; it is ACTIVE from its resume-mark to its attempt-clear.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from duly.journal.entries import (
+    AbandonCause,
+    AttemptCleared,
+    ErrorInfo,
+    Json,
+    ResumeMarked,
+    RunAbandoned,
+    RunCompleted,
+    RunFailed,
+    RunInterrupted,
+    RunNoted,
+    RunStarted,
+)
+
+RunState: TypeAlias = Literal["pending", "started", "interrupted", "completed", "failed", "abandoned"]
+RunEntry: TypeAlias = (
+    RunStarted | RunNoted | RunCompleted | RunFailed | RunInterrupted | ResumeMarked | AttemptCleared | RunAbandoned
+)
+
+ENDED: Final[frozenset[RunState]] = frozenset({"completed", "failed", "abandoned"})
+
+TRANSITIONS: Final[dict[RunState, dict[type[RunEntry], RunState]]] = {
+    "pending": {
+        RunStarted: "started",
+        RunFailed: "failed",
+        RunAbandoned: "abandoned",
+        RunNoted: "pending",
+    },
+    "started": {
+        RunCompleted: "completed",
+        RunFailed: "failed",
+        RunInterrupted: "interrupted",
+        RunAbandoned: "abandoned",
+        RunNoted: "started",
+    },
+    "interrupted": {
+        ResumeMarked: "started",
+        AttemptCleared: "interrupted",
+        RunAbandoned: "abandoned",
+        RunNoted: "interrupted",
+    },
+    "completed": {AttemptCleared: "completed"},
+    "failed": {AttemptCleared: "failed"},
+    "abandoned": {AttemptCleared: "abandoned"},
+}
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """An admitted occurrence's life, or a manual run's; `id` is the sequence of its admission.
+
+    All instants are UTC. `attempt_id` is the ACTIVE attempt or None. `scheduled_at`, `occurrence_id` are None for a
+    manual run; `schedule_id` is None for a manual run that belongs to no schedule.
+    """
+
+    id: int
+    schedule_id: str | None
+    scheduled_at: datetime | None
+    state: RunState
+    target: str
+    target_revision: str | None
+    environment: Json
+    input: dict[str, Json]
+    limits: dict[str, Json]
+    admitted_at: datetime
+    revision: int | None
+    manual: bool = False
+    attempt_id: int | None = None
+    checkpoint: Json = None
+    result: Json = None
+    error: ErrorInfo | None = None
+    abandoned: AbandonCause | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    notes: tuple[Json, ...] = ()
+
+    @property
+    def occurrence_id(self) -> str | None:
+        """`<schedule_id>@<YYYY-MM-DDTHH:MM:SSZ>`, or None for a manual run."""
+        if self.schedule_id is None or self.scheduled_at is None:
+            return None
+        return occurrence_id(self.schedule_id, self.scheduled_at)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has its last result."""
+        return self.state in ENDED
+
+
+def occurrence_id(schedule_id: str, scheduled_at: datetime) -> str:
+    """The derived name of an occurrence; `scheduled_at` is UTC."""
+    return f"{schedule_id}@{scheduled_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def contradiction(run: Run, entry: RunEntry) -> str:
+    """Why the entry cannot follow on the run's state, or "" where it can."""
+    if type(entry) not in TRANSITIONS[run.state]:
+        return f"run {run.id} is {run.state}"
+    if isinstance(entry, AttemptCleared):
+        if run.attempt_id != entry.attempt_id:
+            return f"run {run.id} has the ACTIVE attempt {run.attempt_id}, not {entry.attempt_id}"
+        return ""
+    if isinstance(entry, ResumeMarked):
+        return f"run {run.id} still has the ACTIVE attempt {run.attempt_id}" if run.attempt_id is not None else ""
+    if isinstance(entry, RunCompleted | RunFailed | RunInterrupted) and entry.attempt_id != run.attempt_id:
+        return f"run {run.id} has the ACTIVE attempt {run.attempt_id}, not {entry.attempt_id}"
+    return ""
+
+
+def advanced(run: Run, sequence: int, entry: RunEntry) -> Run:  # noqa: PLR0911 - one return for each kind
+    """The run after the entry, which must not contradict it."""
+    state = TRANSITIONS[run.state][type(entry)]
+    match entry:
+        case RunStarted():
+            return msgspec.structs.replace(run, state=state, started_at=entry.at)
+        case RunCompleted():
+            return msgspec.structs.replace(run, state=state, result=entry.result, ended_at=entry.at)
+        case RunFailed():
+            return msgspec.structs.replace(run, state=state, error=entry.error, ended_at=entry.at)
+        case RunInterrupted():
+            return msgspec.structs.replace(run, state=state, checkpoint=entry.checkpoint)
+        case ResumeMarked():
+            return msgspec.structs.replace(run, state=state, attempt_id=sequence)
+        case AttemptCleared():
+            return msgspec.structs.replace(run, attempt_id=None)
+        case RunAbandoned():
+            return msgspec.structs.replace(run, state=state, abandoned=entry.cause, ended_at=entry.at)
+        case RunNoted():
+            return msgspec.structs.replace(run, notes=(*run.notes, entry.data)[-MOST_NOTES:])
+
+
+MOST_NOTES: Final = 16
+"""Only the newest notes of a run stay in memory; all of them stay in the journal."""

@@ -1,0 +1,150 @@
+"""The agenda: which schedules have something due, found through an index and never by looking at all of them.
+
+Rules: it is a cache of what the state and the calendar say, rebuilt at open and never recorded; a schedule is looked
+at again only after an entry about it; what it calls due is decided by admission alone, so that a stale line in it
+costs a look and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from heapq import heappop, heappush
+
+from duly.journal.entries import OncePerRule, OneShotRule, TriggerRule
+from duly.projections.schedules import ScheduleState
+from duly.scheduler.decisions.occurrences import next_instant
+from duly.scheduler.errors import TriggerError
+from duly.scheduler.sources import OccurrenceSource
+
+
+class Queue:
+    """Schedules by instant, with lazy removal: O(log n) for each change, O(1) for the next."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[datetime, str]] = []
+        self._instants: dict[str, datetime] = {}
+
+    def __len__(self) -> int:
+        return len(self._instants)
+
+    def __contains__(self, schedule_id: str) -> bool:
+        return schedule_id in self._instants
+
+    def place(self, schedule_id: str, instant: datetime) -> None:
+        """Sets the schedule's instant, in place of the one it had."""
+        if self._instants.get(schedule_id) == instant:
+            return
+        self._instants[schedule_id] = instant
+        heappush(self._heap, (instant, schedule_id))
+
+    def drop(self, schedule_id: str) -> None:
+        """Takes the schedule out."""
+        self._instants.pop(schedule_id, None)
+
+    def first(self) -> datetime | None:
+        """The earliest instant, or None."""
+        heap = self._heap
+        while heap:
+            instant, schedule_id = heap[0]
+            if self._instants.get(schedule_id) == instant:
+                return instant
+            heappop(heap)
+        return None
+
+    def take(self, now: datetime) -> list[tuple[str, datetime]]:
+        """Takes out, and returns, what is due at `now`."""
+        taken: list[tuple[str, datetime]] = []
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            instant, schedule_id = heappop(heap)
+            if self._instants.get(schedule_id) == instant:
+                del self._instants[schedule_id]
+                taken.append((schedule_id, instant))
+        return taken
+
+    def soonest(self, limit: int) -> list[tuple[datetime, str]]:
+        """The `limit` earliest, in order, without changing anything: looks at O(limit + stale) places."""
+        found: list[tuple[datetime, str]] = []
+        heap = self._heap
+        frontier: list[tuple[tuple[datetime, str], int]] = [(heap[0], 0)] if heap else []
+        seen: set[str] = set()
+        while frontier and len(found) < limit:
+            (instant, schedule_id), at = heappop(frontier)
+            if self._instants.get(schedule_id) == instant and schedule_id not in seen:
+                seen.add(schedule_id)
+                found.append((instant, schedule_id))
+            for child in (2 * at + 1, 2 * at + 2):
+                if child < len(heap):
+                    heappush(frontier, (heap[child], child))
+        return found
+
+
+class Agenda:
+    """What is due and what comes next, for all schedules of one state."""
+
+    def __init__(self, source_of: Callable[[TriggerRule], OccurrenceSource]) -> None:
+        self._source_of = source_of
+        self._coming = Queue()
+        self._waiting = Queue()
+        self._due: dict[str, datetime] = {}
+        self._held: dict[str, tuple[datetime, bool]] = {}
+        self._early: datetime | None = None
+
+    def refresh(self, schedule: ScheduleState) -> None:
+        """Looks at one schedule anew, after an entry about it."""
+        schedule_id = schedule.id
+        self._due.pop(schedule_id, None)
+        self._waiting.drop(schedule_id)
+        self._held.pop(schedule_id, None)
+        if schedule.deleted or schedule.block is not None or schedule.exhausted:
+            self._coming.drop(schedule_id)
+            return
+        rule = schedule.definition.trigger
+        if (schedule.paused or schedule.disabled) and not isinstance(rule, OneShotRule):
+            self._coming.drop(schedule_id)
+            return
+        if schedule.candidate is not None:
+            self._held[schedule_id] = (schedule.candidate, isinstance(rule, OncePerRule))
+        instant = self._next(schedule)
+        if instant is None:
+            self._coming.drop(schedule_id)
+        else:
+            self._coming.place(schedule_id, instant)
+
+    def due(self, now: datetime, *, slots_free: bool) -> tuple[str, ...]:
+        """The schedules that have an undecided instant ≤ now, or a candidate that could be decided."""
+        self._due.update(self._coming.take(now))
+        due = {schedule_id for schedule_id, instant in self._due.items() if instant <= now}
+        self._early = None
+        for one, (candidate, by_period) in self._held.items():
+            if candidate > now:
+                self._early = candidate if self._early is None else min(candidate, self._early)
+            elif slots_free or by_period:
+                due.add(one)
+        return tuple(due)
+
+    def wait_until(self, waiting: Iterable[tuple[str, datetime]]) -> None:
+        """Notes until when schedules wait that have an instant due and no slot."""
+        for schedule_id, until in waiting:
+            self._waiting.place(schedule_id, until)
+
+    def next_due(self) -> datetime | None:
+        """When there will be something to decide, or None if never; in the past if something is left undecided."""
+        first = (self._coming.first(), self._waiting.first(), self._early)
+        instants = [instant for instant in first if instant is not None]
+        instants.extend(instant for one, instant in self._due.items() if one not in self._waiting)
+        return min(instants, default=None)
+
+    def soonest(self, limit: int) -> list[tuple[datetime, str]]:
+        """The next `limit` schedules by their next instant; what is due comes first."""
+        due = sorted((instant, one) for one, instant in self._due.items())
+        return (due + self._coming.soonest(limit))[:limit]
+
+    def _next(self, schedule: ScheduleState) -> datetime | None:
+        try:
+            source = self._source_of(schedule.definition.trigger)
+            return next_instant(source, schedule.consumed_through, schedule.kept)
+        except TriggerError:
+            # Due at once: the next poll meets the same error and blocks the schedule, which is a decision.
+            return schedule.consumed_through

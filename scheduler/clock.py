@@ -1,0 +1,86 @@
+"""The one clock: the only module of the core that may read the time.
+
+Rules: eligibility uses the wall clock, waiting uses the monotonic clock, and both come from one `Clock`, so that tests
+can stand in their own. A wait may end early; nothing is ever decided by a timer's word.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from duly.scheduler.instants import require_aware
+
+Wakeup = Callable[[float], bool]
+"""Blocks up to so many seconds; True if something woke it."""
+
+
+class Clock(Protocol):
+    """Where a Scheduler learns the time."""
+
+    def now(self) -> datetime:
+        """The wall clock, as an aware datetime in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary beginning that no step of the wall clock changes."""
+        ...
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> None:
+        """Lets up to `seconds` pass, or less if `wakeup` wakes."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now(self) -> datetime:
+        """The wall clock, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """The monotonic clock, in seconds."""
+        return time.monotonic()
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> None:
+        """Blocks until woken, or `seconds` long."""
+        wakeup(seconds)
+
+
+class ManualClock:
+    """A clock that stands still until it is told otherwise: for tests and simulations.
+
+    `advance` lets time pass, on both clocks; `step` sets the wall clock forward or back while no time passes, as an
+    administrator or a time server does. Waiting on it advances it at once.
+    """
+
+    def __init__(self, start: datetime) -> None:
+        require_aware(start, "start")
+        self._now = start.astimezone(UTC)
+        self._elapsed = timedelta()
+
+    def now(self) -> datetime:
+        """The instant at which this clock stands, in UTC."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """How much time has passed, in seconds."""
+        return self._elapsed.total_seconds()
+
+    def advance(self, delta: timedelta) -> None:
+        """Lets `delta` pass. Raises ValueError for a negative one: time does not run back, clocks are stepped back."""
+        if delta < timedelta():
+            raise ValueError(f"time cannot pass backwards ({delta}); use step() to set the clock back")
+        self._now += delta
+        self._elapsed += delta
+
+    def step(self, delta: timedelta) -> None:
+        """Sets the wall clock by `delta`, forward or back, while no time passes."""
+        self._now += delta
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> None:
+        """Advances by `seconds` at once, unless something has woken it already."""
+        if not wakeup(0.0):
+            self.advance(timedelta(seconds=seconds))

@@ -1,0 +1,439 @@
+"""Admission: what one poll decides.
+
+Rules (the specification's section 6): every due instant gets exactly one disposition, in ascending order; the first
+rule that fits decides; a skip is for good; at most one candidate is ever in question; schedules take turns, beginning
+after the one that was admitted last, so that none starves; what does not fit the batch stays as it is for the next
+poll. Nothing here reads a clock, calls the host or changes what it is given.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+import msgspec
+
+from duly.journal.entries import (
+    CandidateHeld,
+    ClockRegressed,
+    Entry,
+    IntervalSkipped,
+    OccurrenceAdmitted,
+    OccurrenceSkipped,
+    OccurrenceSuperseded,
+    OncePerRule,
+    OneShotRule,
+    RunStarted,
+    ScheduleBlocked,
+    SkipReason,
+    TriggerRule,
+)
+from duly.projections import State
+from duly.projections.runs import occurrence_id
+from duly.projections.schedules import ScheduleState
+from duly.scheduler.decisions.occurrences import Due, due_instants
+from duly.scheduler.decisions.questions import (
+    Answer,
+    AskPreflight,
+    AskTarget,
+    Invocation,
+    Question,
+    Refusal,
+    Target,
+)
+from duly.scheduler.errors import TriggerError
+from duly.scheduler.inputs import InputUnresolved, resolve_input
+from duly.scheduler.periods import period_end
+from duly.scheduler.sources import OccurrenceSource
+
+BATCH_BYTES: Final = 1 << 20
+_TICK: Final = timedelta(microseconds=1)
+_encode: Final = msgspec.json.Encoder().encode
+
+Deciding: TypeAlias = Generator[Question, Answer, None]
+
+
+class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One poll: the clock reading, the settings in force, and the schedules that have something due or held."""
+
+    now: datetime
+    task_slots: int
+    batch: int
+    due: tuple[str, ...]
+    source_of: Callable[[TriggerRule], OccurrenceSource]
+    start: bool = False
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A schedule whose due instant waits for a task slot: when to look again at the latest."""
+
+    schedule_id: str
+    until: datetime
+
+
+class PollPlan(msgspec.Struct, frozen=True):
+    """What a poll decided: the entries of its batch, the runs it offers, who waits, and whether it was cut."""
+
+    entries: tuple[Entry, ...]
+    offered: tuple[int, ...]
+    waiting: tuple[Waiting, ...]
+    more: bool
+
+
+def decide_regression(state: State, now: datetime, tolerance: timedelta) -> ClockRegressed | None:
+    """The entry that a clock calls for which reads earlier than the record by more than the tolerance, or None."""
+    if state.highest_at is None or now >= state.highest_at - tolerance:
+        return None
+    return ClockRegressed(at=now, tolerance=tolerance, highest=state.highest_at)
+
+
+def decide_poll(state: State, request: PollRequest) -> Generator[Question, Answer, PollPlan]:
+    """Decides one poll; asks for targets and preflights on the way."""
+    poll = _Poll(state, request)
+    poll.sweep()
+    yield from poll.take_turns()
+    return PollPlan(tuple(poll.entries), tuple(poll.offered), tuple(poll.waiting), poll.cut)
+
+
+def turn_order(due: Iterable[str], newest_admission: str | None) -> list[str]:
+    """The schedules by id, beginning after the one that was admitted last."""
+    ordered = sorted(due)
+    if newest_admission is None:
+        return ordered
+    return [one for one in ordered if one > newest_admission] + [one for one in ordered if one <= newest_admission]
+
+
+def deadline(schedule: ScheduleState, instant: datetime) -> datetime:
+    """The first instant at which an occurrence is missed."""
+    rule = schedule.definition.trigger
+    if isinstance(rule, OncePerRule):
+        return period_end(instant, rule.period, rule.zone)
+    return instant + schedule.definition.lateness + _TICK
+
+
+def spending(schedule: ScheduleState, instant: datetime) -> int | None:
+    """The lowest sequence that spent the calendar period of `instant`, or None: always None without periods."""
+    rule = schedule.definition.trigger
+    if not isinstance(rule, OncePerRule) or not schedule.spent:
+        return None
+    end = period_end(instant, rule.period, rule.zone)
+    first = bisect_left(schedule.spent, (instant, 0))
+    last = bisect_left(schedule.spent, (end, 0))
+    return min((sequence for _, sequence in schedule.spent[first:last]), default=None)
+
+
+class _Turn:
+    """How far one schedule has come within this poll."""
+
+    __slots__ = ("active", "blocking", "candidate", "due", "finished", "position", "schedule", "through")
+
+    def __init__(self, schedule: ScheduleState) -> None:
+        self.schedule = schedule
+        self.through = schedule.consumed_through
+        self.candidate = schedule.candidate
+        self.active = len(schedule.active)
+        self.blocking = schedule.active[0] if schedule.active else 0
+        self.due: Due | None = None
+        self.position = 0
+        self.finished = False
+
+    @property
+    def limit(self) -> int:
+        return self.schedule.definition.max_active_runs or 1
+
+
+class _Poll:
+    """One poll on its way: the batch so far and the slots that are left."""
+
+    def __init__(self, state: State, request: PollRequest) -> None:
+        self.state = state
+        self.request = request
+        self.now = request.now
+        self.entries: list[Entry] = []
+        self.offered: list[int] = []
+        self.waiting: list[Waiting] = []
+        self.cut = False
+        self._bytes = 0
+        self._free = request.task_slots - len(state.started)
+        self._targets: dict[str, Target | Refusal] = {}
+
+    # The batch
+
+    def _add(self, *entries: Entry) -> bool:
+        """Adds entries that belong together, or cuts the poll here."""
+        size = sum(len(_encode(entry)) + 1 for entry in entries)
+        full = len(self.entries) + len(entries) > self.request.batch or self._bytes + size > BATCH_BYTES
+        if full and self.entries:
+            self.cut = True
+            return False
+        self.entries.extend(entries)
+        self._bytes += size
+        return True
+
+    def sweep(self) -> None:
+        """Offers the runs that were admitted and not started, the oldest first, while task slots are free."""
+        for run_id in self.state.pending:
+            if self._free <= 0:
+                return
+            run = self.state.runs_open[run_id]
+            if self.state.blocking(run.schedule_id) is not None:
+                continue
+            if self.request.start and not self._add(
+                RunStarted(at=self.now, run_id=run_id, schedule_id=run.schedule_id)
+            ):
+                return
+            self._offer(run_id)
+
+    def _offer(self, run_id: int) -> None:
+        self.offered.append(run_id)
+        self._free -= 1
+
+    # Turns
+
+    def take_turns(self) -> Deciding:
+        """Round after round, each schedule in its turn, while a round decides something."""
+        order = turn_order(self.request.due, self.state.newest_admission)
+        turns = [_Turn(self.state.schedules[one]) for one in order]
+        decided = True
+        while decided and turns and not self.cut:
+            decided = False
+            for turn in turns:
+                before = len(self.entries)
+                yield from self._take(turn)
+                if self.cut:
+                    return
+                decided = decided or len(self.entries) > before
+            turns = [turn for turn in turns if not turn.finished]
+
+    def _take(self, turn: _Turn) -> Deciding:
+        schedule = turn.schedule
+        if schedule.block is not None or schedule.deleted or schedule.exhausted:
+            turn.finished = True
+            return
+        try:
+            if turn.due is None:
+                source = self.request.source_of(schedule.definition.trigger)
+                turn.due = due_instants(source, turn.through, self.now, schedule.kept)
+        except TriggerError as error:
+            self._add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=str(error)))
+            turn.finished = True
+            return
+        if schedule.paused or schedule.disabled:
+            self._pass_over(turn, turn.due)
+            return
+        yield from self._decide_due(turn, turn.due)
+
+    def _pass_over(self, turn: _Turn, due: Due) -> None:
+        """A paused or disabled one-shot is skipped when its time passes: nothing else would ever decide it."""
+        turn.finished = True
+        if isinstance(turn.schedule.definition.trigger, OneShotRule) and due.instants:
+            reason: SkipReason = "paused" if turn.schedule.paused else "disabled"
+            self._skip(turn, due.instants[0], reason, exhausts=True)
+
+    def _decide_due(self, turn: _Turn, due: Due) -> Deciding:
+        if due.capped and not self._jump(turn, due):
+            return
+        if turn.position == len(due.instants):
+            turn.finished = True
+            yield from self._decide_candidate(turn, due)
+            return
+        while turn.position < len(due.instants):
+            entries = len(self.offered)
+            yield from self._decide_instant(turn, due, due.instants[turn.position])
+            if self.cut or turn.finished or len(self.offered) > entries:
+                return
+
+    def _jump(self, turn: _Turn, due: Due) -> bool:
+        """Decides everything between the watermark and the newest due instant with one entry."""
+        newest = due.instants[0]
+        if turn.position > 0 or turn.through >= newest - _TICK:
+            return True
+        if not self._supersede_candidate(turn, newest):
+            return False
+        interval = IntervalSkipped(
+            at=self.now,
+            schedule_id=turn.schedule.id,
+            revision=turn.schedule.revision,
+            after=turn.through,
+            before=newest,
+            at_least=due.seen,
+            reason="superseded" if turn.schedule.definition.misfire == "latest" else "backlog",
+        )
+        if not self._add(interval):
+            return False
+        turn.through = newest - _TICK
+        return True
+
+    def _decide_instant(self, turn: _Turn, due: Due, instant: datetime) -> Deciding:
+        definition = turn.schedule.definition
+        latest = definition.misfire == "latest"
+        newest = due.instants[-1]
+        by = spending(turn.schedule, instant)
+        if by is not None:
+            self._consume(turn, instant, self._skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due)))
+            return
+        if latest and not self._supersede_candidate(turn, newest):
+            return
+        missed = self.now >= deadline(turn.schedule, instant)
+        if missed and not latest:
+            reason: SkipReason = "misfire" if self._free > 0 else "capacity"
+            self._consume(turn, instant, self._skip(turn, instant, reason, exhausts=self._last(turn, due)))
+        elif missed and instant < newest:
+            self._consume(turn, instant, self._supersede(turn, instant, newest))
+        else:
+            yield from self._decide_eligible(turn, due, instant)
+
+    def _decide_eligible(self, turn: _Turn, due: Due, instant: datetime) -> Deciding:
+        """The rows of the table from the recheck on, for a due instant or the candidate."""
+        exhausts = self._last(turn, due)
+        target = yield from self._target(turn.schedule.definition.target, turn.schedule.definition.target_revision)
+        if isinstance(target, Refusal):
+            skipped = self._skip(turn, instant, "preflight", detail=target.detail, exhausts=exhausts)
+            self._consume(turn, instant, skipped)
+        elif turn.active >= turn.limit:
+            skipped = self._skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
+            self._consume(turn, instant, skipped)
+        elif self._free <= 0:
+            self._await_slot(turn, due, instant)
+        else:
+            yield from self._admit(turn, instant, target, exhausts)
+
+    def _decide_candidate(self, turn: _Turn, due: Due) -> Deciding:
+        candidate = turn.candidate
+        if candidate is None or candidate > self.now:
+            return
+        by = spending(turn.schedule, candidate)
+        if by is not None:
+            self._consume(turn, candidate, self._skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due)))
+        elif self._free > 0:
+            yield from self._decide_eligible(turn, due, candidate)
+
+    def _last(self, turn: _Turn, due: Due) -> bool:
+        """Whether the decision at hand is the schedule's last: nothing else is due, held or to come."""
+        others_due = turn.position < len(due.instants) - 1
+        deciding_candidate = turn.position == len(due.instants)
+        return due.upcoming is None and not others_due and (deciding_candidate or turn.candidate is None)
+
+    # Outcomes
+
+    def _await_slot(self, turn: _Turn, due: Due, instant: datetime) -> None:
+        schedule = turn.schedule
+        if schedule.definition.misfire == "skip":
+            until = deadline(schedule, instant)
+            self.waiting.append(Waiting(schedule.id, min(until, due.upcoming or until)))
+            turn.finished = True
+            return
+        held = CandidateHeld(at=self.now, schedule_id=schedule.id, scheduled_at=instant, revision=schedule.revision)
+        if self._add(held):
+            self._consume(turn, instant, True)
+            turn.candidate = instant
+
+    def _admit(self, turn: _Turn, instant: datetime, target: Target, exhausts: bool) -> Deciding:
+        schedule = turn.schedule
+        definition = schedule.definition
+        try:
+            resolved = resolve_input(definition.input, schedule.id, instant)
+        except InputUnresolved as error:
+            self._consume(turn, instant, self._skip(turn, instant, "preflight", detail=str(error), exhausts=exhausts))
+            return
+        invocation = Invocation(
+            schedule_id=schedule.id,
+            occurrence_id=occurrence_id(schedule.id, instant),
+            scheduled_at=instant,
+            target=target.name,
+            target_revision=target.revision,
+            environment=target.environment,
+            input=resolved,
+            limits=definition.limits,
+        )
+        refusal = yield AskPreflight(invocation)
+        if isinstance(refusal, Refusal):
+            skipped = self._skip(turn, instant, "preflight", detail=refusal.detail, exhausts=exhausts)
+            self._consume(turn, instant, skipped)
+            return
+        admitted = OccurrenceAdmitted(
+            at=self.now,
+            schedule_id=schedule.id,
+            scheduled_at=instant,
+            revision=schedule.revision,
+            target=target.name,
+            target_revision=target.revision,
+            environment=target.environment,
+            input=resolved,
+            limits=definition.limits,
+            lateness=definition.lateness,
+            exhausts=exhausts,
+        )
+        run_id = self.state.sequence + len(self.entries) + 1
+        started = (RunStarted(at=self.now, run_id=run_id, schedule_id=schedule.id),) if self.request.start else ()
+        if not self._add(admitted, *started):
+            return
+        self._consume(turn, instant, True)
+        turn.active += 1
+        turn.blocking = turn.blocking or run_id
+        self._offer(run_id)
+
+    def _target(self, name: str, pinned: str | None) -> Generator[Question, Answer, Target | Refusal]:
+        if name not in self._targets:
+            answer = yield AskTarget(name)
+            self._targets[name] = answer if answer is not None else Refusal(f"the target {name!r} is unknown")
+        target = self._targets[name]
+        if isinstance(target, Target) and pinned is not None and target.revision != pinned:
+            return Refusal(f"the target {name!r} is at revision {target.revision!r}, and {pinned!r} is pinned")
+        return target
+
+    def _skip(  # noqa: PLR0913 - the fields of the entry
+        self,
+        turn: _Turn,
+        instant: datetime,
+        reason: SkipReason,
+        *,
+        exhausts: bool,
+        blocking_run: int | None = None,
+        by: int | None = None,
+        detail: str = "",
+    ) -> bool:
+        return self._add(
+            OccurrenceSkipped(
+                at=self.now,
+                schedule_id=turn.schedule.id,
+                scheduled_at=instant,
+                revision=turn.schedule.revision,
+                reason=reason,
+                blocking_run=blocking_run,
+                by=by,
+                detail=detail,
+                exhausts=exhausts,
+            )
+        )
+
+    def _supersede(self, turn: _Turn, instant: datetime, by: datetime) -> bool:
+        return self._add(
+            OccurrenceSuperseded(
+                at=self.now,
+                schedule_id=turn.schedule.id,
+                scheduled_at=instant,
+                revision=turn.schedule.revision,
+                by=by,
+            )
+        )
+
+    def _supersede_candidate(self, turn: _Turn, by: datetime) -> bool:
+        if turn.candidate is None:
+            return True
+        if not self._supersede(turn, turn.candidate, by):
+            return False
+        turn.candidate = None
+        return True
+
+    def _consume(self, turn: _Turn, instant: datetime, recorded: bool) -> None:
+        """Moves the turn on, if the decision found its place in the batch."""
+        if not recorded:
+            return
+        if instant == turn.candidate:
+            turn.candidate = None
+            return
+        turn.through = instant
+        turn.position += 1

@@ -1,0 +1,100 @@
+"""Recovery: the decisions that a crash left open, and only these.
+
+Rules (the specification's section 8): nothing is executed and nothing offered; a result that somebody can prove is
+recorded; work that still runs is left alone; what is ambiguous is failed openly, with its reason, and never retried;
+doing it again decides nothing. Nothing here reads a clock or asks anybody: the evidence was gathered before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, TypeAlias
+
+import msgspec
+
+from duly.journal.entries import AttemptCleared, Entry, RunAbandoned, ScheduleBlocked
+from duly.projections import Run, State
+from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, Result, StillRunning, decide_results
+
+EFFECTS: Final = "its process died while it ran; external effects may have happened; it is never retried"
+AMBIGUOUS: Final = "its attempt's outcome cannot be told; external effects may have happened; it is never retried"
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Evidence that could not be had: the host raised, in these words."""
+
+    detail: str
+
+
+Evidence: TypeAlias = Result | StillRunning | Unreadable | None
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was gathered before deciding: evidence by run, strangers (run, schedule) that only the host knows, and
+    the schedules that this machine cannot evaluate, with the reason."""
+
+    evidence: Mapping[int, Evidence] = {}
+    strangers: tuple[tuple[int, str], ...] = ()
+    unevaluable: Mapping[str, str] = {}
+
+
+def open_runs(state: State) -> list[Run]:
+    """The runs that evidence is asked about: started ones, also those with an ACTIVE attempt."""
+    return [state.runs_open[run_id] for run_id in state.started]
+
+
+def decide_recovery(state: State, findings: Findings, now: datetime) -> tuple[Entry, ...]:
+    """The entries that reconcile the state with what the host knows."""
+    entries: list[Entry] = []
+    blocked: dict[str, ScheduleBlocked] = {}
+    for run_id in sorted(state.runs_open):
+        run = state.runs_open[run_id]
+        evidence = findings.evidence.get(run_id)
+        if isinstance(evidence, Unreadable):
+            _block(blocked, run.schedule_id, f"evidence of run {run_id} could not be had: {evidence.detail}", now)
+            continue
+        entries.extend(_reconciled(state, run, evidence, now))
+    for run_id, schedule_id in findings.strangers:
+        _block(blocked, schedule_id, f"the host knows run {run_id}, which this journal never admitted", now)
+    entries.extend(one for key, one in sorted(blocked.items()) if _blockable(state, key))
+    for schedule_id, reason in sorted(findings.unevaluable.items()):
+        if schedule_id not in blocked and _blockable(state, schedule_id):
+            entries.append(ScheduleBlocked(at=now, schedule_id=schedule_id, cause="trigger", reason=reason))
+    return tuple(entries)
+
+
+def _reconciled(state: State, run: Run, evidence: Evidence, now: datetime) -> tuple[Entry, ...]:
+    if run.state != "started":
+        return _clear_only(run, now)
+    if isinstance(evidence, StillRunning):
+        return ()
+    if isinstance(evidence, Completed | Failed | Interrupted) and evidence.attempt_id == run.attempt_id:
+        return decide_results(state, (evidence,), now)
+    cause, detail = ("crash", EFFECTS) if run.attempt_id is None else ("ambiguous", AMBIGUOUS)
+    abandoned = RunAbandoned(
+        at=now,
+        run_id=run.id,
+        schedule_id=run.schedule_id,
+        attempt_id=run.attempt_id,
+        cause="crash" if cause == "crash" else "ambiguous",
+        detail=detail,
+    )
+    return (abandoned, *_clear_only(run, now))
+
+
+def _clear_only(run: Run, now: datetime) -> tuple[Entry, ...]:
+    if run.attempt_id is None:
+        return ()
+    return (AttemptCleared(at=now, run_id=run.id, schedule_id=run.schedule_id, attempt_id=run.attempt_id),)
+
+
+def _block(blocked: dict[str, ScheduleBlocked], schedule_id: str | None, reason: str, now: datetime) -> None:
+    if schedule_id is not None:
+        block = ScheduleBlocked(at=now, schedule_id=schedule_id, cause="evidence", reason=reason)
+        blocked.setdefault(schedule_id, block)
+
+
+def _blockable(state: State, schedule_id: str) -> bool:
+    schedule = state.schedules.get(schedule_id)
+    return schedule is not None and schedule.block is None and not schedule.deleted

@@ -1,0 +1,170 @@
+"""`Scheduler`: what a program embeds.
+
+Rules: opening takes ownership, replays, reconciles, and only then is ready; it executes nothing and offers nothing by
+itself. One Scheduler owns one journal. All methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from duly import __version__
+from duly.journal import Disk, Journal, RealDisk
+from duly.journal.entries import CalendarChanged, Entry, JournalClosed, JournalOpened
+from duly.projections import State
+from duly.scheduler.administration import Administration
+from duly.scheduler.clock import Clock, SystemClock
+from duly.scheduler.cron import croniter_version
+from duly.scheduler.decisions.recovery import decide_recovery
+from duly.scheduler.definitions import check_words
+from duly.scheduler.errors import DefinitionError
+from duly.scheduler.execution import Execution
+from duly.scheduler.inspection import Inspection
+from duly.scheduler.polls import Polling
+from duly.scheduler.reconciling import EvidenceSource, Recovery, calendar_changes, gather
+from duly.scheduler.shell import Preflight, Targets
+from duly.scheduler.sources import SourceFactory
+from duly.scheduler.zones import tzdata_version
+
+
+class Scheduler(Polling, Administration, Execution, Inspection):
+    """An event-sourced scheduler over one journal. It decides; the host executes and reports back.
+
+    Open it with `Scheduler.open`, and use it as a context manager or close it.
+    """
+
+    recovery: Recovery
+    """What opening found, decided and left."""
+
+    @classmethod
+    def open(  # noqa: PLR0913 - what an owner may settle
+        cls,
+        path: Path | str,
+        *,
+        task_slots: int = 8,
+        clock: Clock | None = None,
+        targets: Targets | None = None,
+        preflight: Preflight | None = None,
+        evidence: EvidenceSource | None = None,
+        sources: Mapping[str, SourceFactory] | None = None,
+        batch: int = 1000,
+        clock_tolerance: timedelta = timedelta(minutes=5),
+        create: bool = True,
+        lock_timeout: timedelta | float | None = None,
+        actor: str = "",
+        disk: Disk | None = None,
+    ) -> Self:
+        """Takes the journal in the folder `path`, replays it, and reconciles what a crash left open.
+
+        `task_slots` is how many runs the host executes at once; `batch` how many entries one poll may make;
+        `clock_tolerance` how far the clock may step back unnoticed. `targets`, `preflight` and `evidence` are the
+        host's answers; `sources` the factories of its own triggers, by name. Without `create` a journal must be there.
+        `lock_timeout` is how long to wait for another owner to leave (seconds or timedelta; None: not at all).
+
+        Raises JournalLocked, LockUnsupported, JournalCorrupt, ForeignJournal, UnreadableJournal, DefinitionError.
+        """
+        _check_count("task_slots", task_slots)
+        _check_count("batch", batch)
+        if not timedelta() <= clock_tolerance <= timedelta(days=365):
+            raise DefinitionError("clock_tolerance", clock_tolerance, "is no tolerance", "Give 0 to 365 days.")
+        actor = check_words("actor", actor)
+        used = clock if clock is not None else SystemClock()
+        known = dict(sources or {})
+        journal = Journal.open(
+            path,
+            now=used.now(),
+            create=create,
+            lock_timeout=timedelta(seconds=lock_timeout) if isinstance(lock_timeout, int | float) else lock_timeout,
+            disk=disk if disk is not None else RealDisk(),
+        )
+        try:
+            state = State()
+            for sequence, entry in journal.entries():
+                state.apply(sequence, entry)
+            scheduler = cls(journal, state, used, targets=targets, preflight=preflight, sources=known, actor=actor)
+            opened = JournalOpened(
+                at=used.now(),
+                host=platform.node(),
+                pid=os.getpid(),
+                duly=__version__,
+                croniter=croniter_version(),
+                tzdata=tzdata_version(),
+                python=platform.python_version(),
+                task_slots=task_slots,
+                batch=batch,
+                clock_tolerance=clock_tolerance,
+                torn=tuple(journal.recovery.torn),
+                actor=actor,
+            )
+            scheduler.recovery = scheduler._exclusively(lambda: scheduler._reconcile(opened, evidence))
+        except BaseException:
+            journal.close()
+            raise
+        return scheduler
+
+    def close(self) -> None:
+        """Records a closing mark and gives the journal up. Never raises; closing again does nothing."""
+        self._admitting = False
+        self.wake()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if not self._journal.poisoned:
+                    self._journal.append([JournalClosed(at=self._clock.now(), actor=self._actor)], self._clock.now())
+            except Exception as error:  # a close never raises; the journal says by itself what is durable
+                self._journal.poison(error)
+            finally:
+                self._journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The journal's folder."""
+        return self._journal.path
+
+    def _reconcile(self, opened: JournalOpened, evidence: EvidenceSource | None) -> Recovery:
+        replayed = self._state.sequence
+        findings = gather(self._state, evidence, self._sources)
+        changes = calendar_changes(self._state, self._sources, opened.at, opened)
+        entries: tuple[Entry, ...] = (*changes, *decide_recovery(self._state, findings, opened.at))
+        first = self._record((opened, *entries), opened.at)
+        for schedule in self._state.schedules.values():
+            self._agenda.refresh(schedule)
+        interrupted = [run for run in self._state.runs_open.values() if run.state == "interrupted"]
+        return Recovery(
+            created=self._journal.recovery.created,
+            replayed=replayed,
+            torn=tuple(self._journal.recovery.torn),
+            decisions=tuple(enumerate(entries, first + 1)),
+            pending=tuple(self._state.runs_open[run_id] for run_id in self._state.pending),
+            interrupted=tuple(interrupted),
+            running=tuple(self._state.runs_open[run_id] for run_id in self._state.started),
+            warnings=(*self._journal.recovery.warnings, *_described(changes)),
+        )
+
+
+def _described(changes: tuple[CalendarChanged, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"schedule {change.schedule_id}: {change.was.isoformat()} is no instant of it by this machine's calendar"
+        for change in changes
+    )
+
+
+def _check_count(field: str, count: object) -> None:
+    if type(count) is not int or not 1 <= count <= 1_000_000:
+        raise DefinitionError(field, count, "is not a count", "Give a whole number of at least 1.")

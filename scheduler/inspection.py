@@ -1,0 +1,125 @@
+"""Questions: what is, as the journal has it.
+
+Rules: a question changes nothing, comes from the folded state, and is answered only once all that it saw is durable;
+on a poisoned or closed scheduler it raises.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from heapq import heappop, heappush
+
+import msgspec
+
+from duly.projections import Run, Schedule
+from duly.projections.runs import RunState, occurrence_id
+from duly.projections.schedules import view
+from duly.scheduler.decisions.occurrences import next_instant
+from duly.scheduler.decisions.runs import run_of
+from duly.scheduler.errors import TriggerError
+from duly.scheduler.shell import Shell
+from duly.scheduler.sources import OccurrenceSource
+
+
+class Upcoming(msgspec.Struct, frozen=True):
+    """An occurrence that is still to be decided; `scheduled_at` is UTC."""
+
+    schedule_id: str
+    scheduled_at: datetime
+
+    @property
+    def occurrence_id(self) -> str:
+        """`<schedule_id>@<YYYY-MM-DDTHH:MM:SSZ>`."""
+        return occurrence_id(self.schedule_id, self.scheduled_at)
+
+
+class Inspection(Shell):
+    """The part of the Scheduler that answers questions."""
+
+    def find(self, schedule_id: str) -> Schedule[OccurrenceSource] | None:
+        """The schedule, also a deleted one (`deleted=True`), or None if the id was never used."""
+
+        def look() -> Schedule[OccurrenceSource] | None:
+            found = self._state.schedules.get(schedule_id)
+            return None if found is None else view(found, self._shown_trigger(found))
+
+        return self._exclusively(look)
+
+    def schedule(self, schedule_id: str) -> Schedule[OccurrenceSource]:
+        """The schedule. Raises UnknownSchedule if there is none, or if it is deleted."""
+        return self._exclusively(lambda: self._viewed(schedule_id))
+
+    def schedules(self) -> tuple[Schedule[OccurrenceSource], ...]:
+        """All schedules that are not deleted, by id."""
+
+        def look() -> tuple[Schedule[OccurrenceSource], ...]:
+            living = (one for _, one in sorted(self._state.schedules.items()) if not one.deleted)
+            return tuple(view(one, self._shown_trigger(one)) for one in living)
+
+        return self._exclusively(look)
+
+    def run(self, run_id: int) -> Run:
+        """A run that is open or ended lately. Raises UnknownRun."""
+        return self._exclusively(lambda: run_of(self._state, run_id))
+
+    def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
+        """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
+
+        def look() -> tuple[Run, ...]:
+            everything = {**self._state.runs_recent, **self._state.runs_open}
+            return tuple(
+                run
+                for _, run in sorted(everything.items())
+                if (schedule_id is None or run.schedule_id == schedule_id) and (state is None or run.state == state)
+            )
+
+        return self._exclusively(look)
+
+    def next_due(self, schedule_id: str) -> datetime | None:
+        """The schedule's first instant that is not decided, or None if there is none or it is not live.
+
+        Raises UnknownSchedule, TriggerError.
+        """
+
+        def look() -> datetime | None:
+            schedule = self._living(schedule_id)
+            if not schedule.live:
+                return None
+            source = self._source_of(schedule.definition.trigger)
+            return next_instant(source, schedule.consumed_through, schedule.kept)
+
+        return self._exclusively(look)
+
+    def upcoming(self, limit: int = 100) -> tuple[Upcoming, ...]:
+        """The next `limit` occurrences of all schedules that are not decided, in order."""
+
+        def look() -> tuple[Upcoming, ...]:
+            coming = self._agenda.soonest(limit)
+            found: list[Upcoming] = []
+            frontier: list[tuple[datetime, str]] = []
+            for item in coming:
+                heappush(frontier, item)
+            while frontier and len(found) < limit:
+                instant, schedule_id = heappop(frontier)
+                found.append(Upcoming(schedule_id, instant))
+                following = self._following(schedule_id, instant)
+                if following is not None:
+                    heappush(frontier, (following, schedule_id))
+            return tuple(found)
+
+        return self._exclusively(look)
+
+    def digest(self) -> str:
+        """The digest of the folded state, equal to that of a replay of the journal."""
+        return self._exclusively(self._state.digest)
+
+    def _following(self, schedule_id: str, instant: datetime) -> datetime | None:
+        schedule = self._state.schedules[schedule_id]
+        try:
+            return next_instant(self._source_of(schedule.definition.trigger), instant, schedule.kept)
+        except TriggerError:
+            return None
+
+    def _viewed(self, schedule_id: str) -> Schedule[OccurrenceSource]:
+        schedule = self._living(schedule_id)
+        return view(schedule, self._shown_trigger(schedule))

@@ -1,0 +1,274 @@
+"""The shell: where decisions meet the clock, the journal and the state.
+
+Rules: one decision lock; under it a command reads the clock once, decides, queues its entries and applies them to the
+state, all or nothing; no call returns and no question is answered before everything it saw is durable; a journal that
+failed, or a state that an interrupt left behind the queue, answers nothing any more. Host callbacks run under the
+lock, and calling the scheduler from one raises.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import datetime
+from queue import Empty, SimpleQueue
+from threading import Lock, get_ident
+from typing import Final, TypeVar
+
+from duly.journal import Journal, UnencodableEntry, frozen_json
+from duly.journal.entries import ClockRegressed, Entry, JournalOpened, TriggerRule
+from duly.projections import State
+from duly.projections.schedules import ScheduleState
+from duly.scheduler.agenda import Agenda
+from duly.scheduler.clock import Clock
+from duly.scheduler.decisions.administration import Command
+from duly.scheduler.decisions.questions import (
+    Answer,
+    AskPreflight,
+    AskTarget,
+    Invocation,
+    Question,
+    Refusal,
+    Target,
+)
+from duly.scheduler.definitions import check_words
+from duly.scheduler.errors import ClockUnusable, SchedulerClosed, SchedulerError, TriggerError, UnknownSchedule
+from duly.scheduler.instants import in_range
+from duly.scheduler.sources import OccurrenceSource, SourceFactory
+from duly.scheduler.triggers import trigger_of
+
+T = TypeVar("T")
+
+Targets = Callable[[str], Target | None]
+"""The host's answer to what a target name stands for; None if it knows none."""
+Preflight = Callable[[Invocation], str | None]
+"""The host's word on an invocation: None, or why it may not be admitted."""
+
+
+class Unevaluable:
+    """Stands in for a trigger that this machine cannot evaluate: its rule is known, its instants are not."""
+
+    def __init__(self, rule: TriggerRule, error: TriggerError) -> None:
+        self.rule = rule
+        self._error = error
+
+    def next_after(self, instant: datetime, /) -> datetime | None:
+        """Raises the TriggerError that says why."""
+        raise self._error
+
+    def prev_before(self, instant: datetime, /) -> datetime | None:
+        """Raises the TriggerError that says why."""
+        raise self._error
+
+    def __repr__(self) -> str:
+        return f"Unevaluable({self.rule!r})"
+
+
+class Shell:
+    """What all parts of the Scheduler share."""
+
+    def __init__(  # noqa: PLR0913 - what an owner brings
+        self,
+        journal: Journal,
+        state: State,
+        clock: Clock,
+        *,
+        targets: Targets | None,
+        preflight: Preflight | None,
+        sources: Mapping[str, SourceFactory],
+        actor: str,
+    ) -> None:
+        self._journal = journal
+        self._state = state
+        self._clock = clock
+        self._targets = targets
+        self._preflight = preflight
+        self._sources = dict(sources)
+        self._actor = actor
+        self._agenda = Agenda(self._source_of)
+        self._lock = Lock()
+        self._deciding = 0
+        self._stale: set[str] = set()
+        self._closed = False
+        self._admitting = True
+        self._count: Final = itertools.count(1)
+        self._changes = 0
+        self._sleepers: set[SimpleQueue[None]] = set()
+
+    # The decision lock
+
+    def _exclusively(self, work: Callable[[], T]) -> T:
+        """Does the work under the decision lock, and returns once all that it saw is durable."""
+        if self._deciding == get_ident() and self._lock.locked():
+            raise SchedulerError(
+                "the scheduler was called from inside one of its own decisions",
+                hint="A targets, preflight or evidence callback must not call it; neither may a signal handler",
+            )
+        with self._lock:
+            self._deciding = get_ident()
+            try:
+                self._check_usable()
+                outcome = work()
+                through = self._state.sequence
+            finally:
+                self._deciding = 0
+        self._journal.sync(through)
+        return outcome
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise SchedulerClosed(
+                "the scheduler is closed",
+                hint="Open it again; a result that is still to be reported goes in as evidence: open(…, evidence=…)",
+            )
+        self._journal.check()
+        if self._journal.last_sequence != self._state.sequence:
+            self._journal.poison("an interrupt left the state behind the journal")
+            self._journal.check()
+        for schedule_id in tuple(self._stale):
+            self._refresh(schedule_id)
+
+    def _record(self, entries: Sequence[Entry], now: datetime) -> int:
+        """Queues one atomic batch and applies it; returns the first sequence. Call under the lock, and sync after."""
+        if not entries:
+            return self._state.sequence + 1
+        for entry in entries:
+            schedule_id = getattr(entry, "schedule_id", None)
+            if schedule_id is not None:
+                self._stale.add(schedule_id)
+            elif isinstance(entry, ClockRegressed):
+                self._stale.update(self._state.schedules)
+        first = self._journal.enqueue(entries, now)
+        for sequence, entry in enumerate(entries, first):
+            self._state.apply(sequence, entry)
+        for schedule_id in tuple(self._stale):
+            self._refresh(schedule_id)
+        return first
+
+    def _refresh(self, schedule_id: str) -> None:
+        schedule = self._state.schedules.get(schedule_id)
+        if schedule is not None:
+            self._agenda.refresh(schedule)
+        self._stale.discard(schedule_id)
+
+    # Changes that a waiting thread should look at
+
+    def wake(self) -> None:
+        """Ends every `wait` at once. Takes no lock, so that a signal handler may call it."""
+        self._changes = next(self._count)
+        for sleeper in tuple(self._sleepers):
+            sleeper.put(None)
+
+    def _sleep(self, seconds: float, seen: int) -> None:
+        sleeper: SimpleQueue[None] = SimpleQueue()
+        self._sleepers.add(sleeper)
+        try:
+            if self._changes == seen:
+                self._clock.wait(seconds, lambda timeout: _woken(sleeper, timeout))
+        finally:
+            self._sleepers.discard(sleeper)
+
+    # What decisions need
+
+    def _source_of(self, rule: TriggerRule) -> OccurrenceSource:
+        return trigger_of(rule, self._sources)
+
+    def _shown_trigger(self, schedule: ScheduleState) -> OccurrenceSource:
+        try:
+            return self._source_of(schedule.definition.trigger)
+        except TriggerError as error:
+            return Unevaluable(schedule.definition.trigger, error)
+
+    def _settings(self) -> JournalOpened:
+        opened = self._state.opened
+        if opened is None:
+            raise SchedulerError("the scheduler is not open yet", hint="Use Scheduler.open()")
+        return opened
+
+    def _usable_now(self) -> datetime:
+        now = self._clock.now()
+        if not in_range(now):
+            raise ClockUnusable(
+                f"the clock reads {now.isoformat()}, outside of what is supported (1972 to 2100)",
+                reading=now,
+                hint="Set the clock, then try again; results and starts are recorded meanwhile",
+            )
+        return now
+
+    def _command(self, actor: str, note: str, request: str = "", *, now: datetime | None = None) -> Command:
+        return Command(
+            at=now if now is not None else self._clock.now(),
+            actor=check_words("actor", actor or self._actor),
+            note=check_words("note", note),
+            request=check_words("request", request),
+        )
+
+    def _living(self, schedule_id: str) -> ScheduleState:
+        schedule = self._state.schedules.get(schedule_id)
+        if schedule is None or schedule.deleted:
+            what = "is unknown" if schedule is None else "is deleted"
+            hint = "See schedules() for what there is" if schedule is None else "An id is never used again"
+            raise UnknownSchedule(f"schedule {schedule_id!r} {what}", schedule_id=schedule_id, hint=hint)
+        return schedule
+
+    def _driven(self, decision: Generator[Question, Answer, T]) -> T:
+        """Runs a decision to its end, answering what it asks."""
+        answer: Answer = None
+        while True:
+            try:
+                question = decision.send(answer)
+            except StopIteration as end:
+                outcome: T = end.value
+                return outcome
+            answer = self._answer(question)
+
+    def _answer(self, question: Question) -> Answer:
+        match question:
+            case AskTarget(name):
+                return self._target(name)
+            case AskPreflight(invocation):
+                return self._preflighted(invocation)
+
+    def _target(self, name: str) -> Target | Refusal | None:
+        if self._targets is None:
+            return Target(name)
+        try:
+            target = self._targets(name)
+            if target is None:
+                return None
+            if not isinstance(target, Target):  # pyright: ignore[reportUnnecessaryIsInstance] - hosts are not all typed
+                return Refusal(f"targets({name!r}) gave {target!r}, which is no Target")
+            return Target(name, target.revision, frozen_json(target.environment, name="the environment"))
+        except UnencodableEntry as error:
+            return Refusal(f"targets({name!r}): {error}")
+        except Exception as error:  # whatever the host raises is its refusal, in its own words
+            return Refusal(f"targets({name!r}) raised {_told(error)}")
+
+    def _preflighted(self, invocation: Invocation) -> Refusal | None:
+        if self._preflight is None:
+            return None
+        try:
+            reason: object = self._preflight(invocation)
+        except Exception as error:  # whatever the host raises is its refusal, in its own words
+            return Refusal(f"preflight raised {_told(error)}")
+        return None if reason is None else Refusal(_shortened(str(reason)))
+
+
+def _woken(sleeper: SimpleQueue[None], timeout: float) -> bool:
+    try:
+        if timeout <= 0:
+            sleeper.get_nowait()
+        else:
+            sleeper.get(timeout=timeout)
+    except Empty:
+        return False
+    return True
+
+
+def _told(error: BaseException) -> str:
+    return _shortened(f"{type(error).__name__}: {error}")
+
+
+def _shortened(text: str) -> str:
+    clean = text.encode("utf-8", "replace").decode()
+    return clean if len(clean) <= 2_000 else f"{clean[:2_000]}…"
