@@ -1,9 +1,9 @@
-"""duly.journal: the authority. An append-only, fsynced, hash-chained journal of entries, with one owner and any readers.
+"""duly.journal: the authority. An append-only, fsynced, hash-chained journal of entries: one owner, any readers.
 
 Rules kept here:
 - This package imports nothing of duly outside of itself, reads no clock, and neither loads croniter nor tzdata.
-- A name is loaded when it is first asked for. `PUBLIC` says from which module; the `TYPE_CHECKING` block says the same to
-  type checkers, and a test holds the two together.
+- A name is loaded when it is first asked for. `PUBLIC` says from which module; the `TYPE_CHECKING` block says the
+  same to type checkers, and a test holds the two together.
 """
 
 from importlib import import_module

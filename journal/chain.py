@@ -68,17 +68,25 @@ def chain_from(segment: Segment, place: Place) -> Chain:
     return Chain(place.next - 1, place.h, segment, place.offset)
 
 
-def queued(chain: Chain, rule: Rule, entries: bytes, count: int, durable: int, at: int) -> Chain:
-    """The chain with one more line: `count` encoded entries, and before it a new segment if it is time for one."""
-    body = batch_body(chain.last + 1, durable, at, entries)
+class Encoded(NamedTuple):
+    """A batch that is ready to be chained: `size` entries as one encoded array, and the time in microseconds."""
+
+    entries: bytes
+    size: int
+    at: int
+
+
+def queued(chain: Chain, rule: Rule, batch: Encoded, durable: int) -> Chain:
+    """The chain with one more line, and before it a new segment if it is time for one."""
+    body = batch_body(chain.last + 1, durable, batch.at, batch.entries)
     sealed = seal(chain.h, rule.crc_seed, body)
     size = len(sealed.line) + 1
     if chain.offset + size > rule.segment_bytes and chain.last >= chain.segment.first:
         chain = _rotated(chain, rule)
         sealed = seal(chain.h, rule.crc_seed, body)
-    last = chain.last + count
-    batch = Batch(sealed.line + b"\n", last, sealed.h)
-    return Chain(last, sealed.h, chain.segment, chain.offset + size, Queue(batch, chain.queue), chain.waiting + size)
+    last = chain.last + batch.size
+    line = Batch(sealed.line + b"\n", last, sealed.h)
+    return Chain(last, sealed.h, chain.segment, chain.offset + size, Queue(line, chain.queue), chain.waiting + size)
 
 
 def _rotated(chain: Chain, rule: Rule) -> Chain:

@@ -473,6 +473,4 @@ ENTRY_CLASSES: tuple[type[Entry], ...] = get_args(Entry)
 
 def kind_of(entry: Entry | type[Entry]) -> str:
     """The entry's kind, as it stands on disk."""
-    kind = entry.__struct_config__.tag
-    assert isinstance(kind, str)
-    return kind
+    return str(entry.__struct_config__.tag)

@@ -160,6 +160,6 @@ def fits(line: bytes, previous: bytes, crc_seed: int) -> bytes | None:
 
 
 def envelopes(piece: bytes) -> Iterator[bytes]:
-    """Every part of a damaged piece, up to its end, that may be a line: a lost newline glues a good line to a bad one."""
+    """Each part of a damaged piece, up to its end, that may be a line: a lost newline glues a good one to a bad one."""
     for match in _ENVELOPE.finditer(piece):
         yield piece[match.start() :]

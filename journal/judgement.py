@@ -30,7 +30,9 @@ class Stop(NamedTuple):
     """Why the line there is bad; empty at a clean end."""
 
 
-def damage_at(stop: Stop, *, last: bool, durable: int, proof: Proof | None) -> str:
+def damage_at(  # noqa: PLR0911  # one return for each rule
+    stop: Stop, *, last: bool, durable: int, proof: Proof | None
+) -> str:
     """Why this stop means damage; empty if it is a clean end or a torn tail.
 
     `durable` is the highest sequence known to be durable; `proof` a valid later line that says so of this one.

@@ -1,11 +1,12 @@
 """HEAD: one fixed-size line beside the segments that says how far the journal is known to be durable.
 
-    {"c":"<8 hex>","j":"<32 hex journal id>","s":N,"g":N,"o":N,"h":"<64 hex>"}      (padded with spaces to 255 bytes) \\n
+    {"c":"<8 hex>","j":"<32 hex journal id>","s":N,"g":N,"o":N,"h":"<64 hex>"}    padded with spaces to 255 bytes, \\n
 
-Rules kept here: it is rewritten in place after each successful fsync, itself unsynced, and never authority: only a lower
-bound on what was acknowledged, and the value to anchor elsewhere. `s` is the last durable sequence, `h` the chain at it,
-`g` the segment and `o` the offset in it where what is durable ends. `c` is as in a line: the CRC-32 of everything from 14
-on, the padding included, seeded with the journal id. A HEAD that does not fit is torn, and ignored.
+Rules kept here: it is rewritten in place after each successful fsync, itself unsynced, and never authority: only a
+lower bound on what was acknowledged, and the value to anchor elsewhere. `s` is the last durable sequence, `g` the
+segment and `o` the offset in it where what is durable ends, `h` the hash of the line that ends there. `c` is as in a
+line: the CRC-32 of everything from 14 on, the padding included, seeded with the journal id. A HEAD that does not fit is
+torn, and ignored.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from duly.journal.disk import Disk
 from duly.journal.format import CHECKED, crc_fits, seed
+from duly.journal.scanning import Place
 from duly.journal.segments import HEAD
 
 HEAD_SIZE = 256
@@ -31,6 +33,14 @@ class Mark(NamedTuple):
     segment: int
     offset: int
     h: bytes
+
+
+def vouches_for_another(mark: Mark, number: int, before: int, after: Place) -> bool:
+    """Whether the line of segment `number` from offset `before` to `after`, or one with other bounds, was not the one
+    that HEAD has seen there."""
+    if mark.segment != number or not before < mark.offset <= after.offset:
+        return False
+    return (after.next - 1, after.h, after.offset) != (mark.sequence, mark.h, mark.offset)
 
 
 class _Fields(msgspec.Struct, forbid_unknown_fields=True):

@@ -16,8 +16,8 @@ from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
 from duly.journal.entries import JournalOpened
 from duly.journal.errors import JournalCorrupt, JournalError, JournalLocked, UnreadableJournal
-from duly.journal.mark import read_mark
 from duly.journal.judgement import SALVAGE
+from duly.journal.mark import read_mark
 from duly.journal.output import Output
 from duly.journal.ownership import Ownership, close_quietly, last_segment
 from duly.journal.recovery import Recovered, Recoverer, Recovery, create_first_segment
@@ -43,8 +43,7 @@ def take(disk: Disk, ownership: Ownership) -> Taken:
             head = _open_head(disk, ownership.folder, files)
         else:
             head, file, recovered = _create(disk, ownership, found, files)
-        segment = recovered.segments[-1]
-        output = Output(disk, ownership, recovered.journal_id, segment, recovered.place, file, head)
+        output = Output(disk, ownership, recovered, file, head)
         output.write_head()
         return Taken(recovered, output)
     except BaseException as error:
@@ -54,7 +53,7 @@ def take(disk: Disk, ownership: Ownership) -> Taken:
             raise UnreadableJournal(
                 f"it cannot be opened for writing: {error}",
                 path=ownership.folder,
-                hint="Look at the disk's space and the permissions; what is in the journal is as it was, or recoverable",
+                hint="Look at the disk's space and the permissions; the journal is as it was, or will be recovered",
             ) from error
         raise
 

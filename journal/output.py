@@ -18,9 +18,8 @@ from duly.journal.errors import JournalError
 from duly.journal.format import seed
 from duly.journal.mark import Mark, encode_mark
 from duly.journal.ownership import Ownership, close_quietly, last_segment
-from duly.journal.recovery import write_all
-from duly.journal.scanning import Place
-from duly.journal.segments import HEAD, Segment
+from duly.journal.recovery import Recovered, write_all
+from duly.journal.segments import HEAD
 
 _log = logging.getLogger("duly.journal")
 
@@ -28,21 +27,19 @@ _log = logging.getLogger("duly.journal")
 class Output:
     """Writes what is queued. Only the leader of a group commit uses it."""
 
-    def __init__(
-        self, disk: Disk, ownership: Ownership, journal_id: str, segment: Segment, place: Place, file: int, head: int
-    ) -> None:
+    def __init__(self, disk: Disk, ownership: Ownership, recovered: Recovered, file: int, head: int) -> None:
         self._disk = disk
         self._ownership = ownership
         self._folder = ownership.folder
-        self._journal_id = journal_id
-        self._seed = seed(journal_id)
+        self._journal_id = recovered.journal_id
+        self._seed = seed(recovered.journal_id)
         self._file = file
         self._head = head
-        self._segment = segment
-        self._offset = place.offset
-        self._h = place.h
+        self._segment = recovered.segments[-1]
+        self._offset = recovered.place.offset
+        self._h = recovered.place.h
         self._head_failed = False
-        self.durable = place.next - 1
+        self.durable = recovered.place.next - 1
         """The highest sequence whose sync has returned."""
 
     def commit(self, items: list[Item]) -> None:

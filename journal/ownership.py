@@ -18,13 +18,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from duly.journal.disk import Disk, Identity
 from duly.journal.errors import ForeignJournal, JournalError, JournalLocked, LockUnsupported, UnreadableJournal
-from duly.journal.platform import NETWORK_FILE_SYSTEMS
+from duly.journal.operating_system import NETWORK_FILE_SYSTEMS
 from duly.journal.segments import HEAD, LOCK, Listing, Segment, listing, parse_segment
 
 PAUSE = timedelta(milliseconds=50)
@@ -137,10 +138,8 @@ class Ownership:
 
 def close_quietly(disk: Disk, file: int) -> None:
     """Closes a file whose fate is no longer of interest."""
-    try:
+    with suppress(OSError):
         disk.close(file)
-    except OSError:
-        pass
 
 
 def canonical(path: str | os.PathLike[str]) -> Path:
@@ -148,7 +147,7 @@ def canonical(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
-def own(
+def own(  # noqa: PLR0913  # each is a choice of its own, by keyword
     disk: Disk,
     folder: Path,
     *,

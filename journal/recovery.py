@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +22,8 @@ from duly.journal.disk import Disk
 from duly.journal.entries import TornTail
 from duly.journal.errors import JournalCorrupt
 from duly.journal.format import CHECKED, FIRST_HASH, header_line, seed
-from duly.journal.mark import Mark, read_mark
 from duly.journal.judgement import SALVAGE
+from duly.journal.mark import Mark, read_mark
 from duly.journal.scanning import Place, Read
 from duly.journal.segments import REWRITE, REWRITE_NEW, TORN, Listing, Segment
 from duly.journal.survey import Survey, Surveyor, readable_header, reading
@@ -202,10 +203,8 @@ class Recoverer:
         if not data:
             return
         folder = self._folder / TORN
-        try:
+        with suppress(FileExistsError):
             self._disk.make_folder(folder)
-        except FileExistsError:
-            pass
         self._disk.sync_folder(self._folder)
         for number in range(1, 10_000):
             again = "" if number == 1 else f".{number}"

@@ -2,8 +2,8 @@
 
 Rules kept here:
 - The source is only read.
-- What is valid by its own checksum is copied as it stands, whatever its kind, in the order of its sequences; what is lost
-  becomes `EntryLost`. So sequences, and with them run ids, keep their meaning.
+- What is valid by its own checksum is copied as it stands, whatever its kind, in the order of its sequences; what is
+  lost becomes `EntryLost`. So sequences, and with them run ids, keep their meaning.
 - The copy is a new journal with a new id: nobody can take it for the original.
 """
 
@@ -65,7 +65,7 @@ def salvage(
     disk: Disk | None = None,
     target: Disk | None = None,
 ) -> Salvage:
-    """Copies what is valid of the journal at `path` into a new journal in the folder `to`; `at` is the clock reading."""
+    """Copies what is valid of the journal at `path` into a new one in the folder `to`; `at` is the clock reading."""
     disk = RealDisk() if disk is None else disk
     target = disk if target is None else target
     source = canonical(path)

@@ -8,7 +8,7 @@ that what was decided cannot change afterwards.
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -52,8 +52,8 @@ def _copy(value: object, place: str, depth: int) -> Json:
         if depth >= MAX_DEPTH:
             raise UnencodableEntry(f"{place} is nested deeper than {MAX_DEPTH} levels")
         if isinstance(value, dict):
-            return _object(cast("dict[Any, Any]", value), place, depth)
-        items = cast("list[Any]", value)
+            return _object(cast("dict[object, object]", value), place, depth)
+        items = cast("list[object]", value)
         return [_copy(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(items)]
     raise UnencodableEntry(
         f"{place} is a {type(value).__name__}, which JSON does not have",
@@ -61,7 +61,7 @@ def _copy(value: object, place: str, depth: int) -> Json:
     )
 
 
-def _object(value: dict[Any, Any], place: str, depth: int) -> dict[str, Json]:
+def _object(value: dict[object, object], place: str, depth: int) -> dict[str, Json]:
     copy: dict[str, Json] = {}
     for key, member in value.items():
         if not isinstance(key, str):

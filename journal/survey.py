@@ -7,7 +7,7 @@ file, offset and sequence; HEAD is a lower bound and nothing more.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +16,10 @@ from duly.journal.codec import decode_outline
 from duly.journal.disk import Disk
 from duly.journal.errors import ForeignJournal, JournalCorrupt, UnreadableJournal
 from duly.journal.format import FIRST_HASH, MAX_HEADER, VERSION, Header, header_version, parse_header, seed
-from duly.journal.mark import Mark
 from duly.journal.judgement import SALVAGE, Stop, damage_at
+from duly.journal.mark import Mark, vouches_for_another
 from duly.journal.scanning import Place, Read, Scan, later_proof
 from duly.journal.segments import Segment
-
 
 DAMAGED_HEADER = "the segment's header is damaged"
 
@@ -47,7 +46,7 @@ class Survey(NamedTuple):
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Generator[None]:
     """An OSError while reading is an I/O error, never damage."""
     try:
         yield
@@ -94,10 +93,17 @@ def rewritten_record(path: Path, offset: int, mark: Mark) -> JournalCorrupt:
     )
 
 
-def check_continues(
-    header: Header, path: Path, segment: Segment, journal_id: str, place: Place, previous_bytes: int
-) -> None:
-    """Raises unless the header is the one of this segment and continues the chain at `place`."""
+class Before(NamedTuple):
+    """What a header must continue: the journal, where the segment before ended, and that one's size."""
+
+    journal_id: str
+    place: Place
+    size: int
+
+
+def check_continues(header: Header, path: Path, segment: Segment, before: Before) -> None:
+    """Raises unless the header is the one of this segment and continues what was before."""
+    journal_id, place, previous_bytes = before
     if header.journal_id != journal_id:
         raise ForeignJournal(
             f"the segment belongs to journal {header.journal_id}, the one before it to {journal_id}",
@@ -128,7 +134,6 @@ class Surveyor:
         self._place = Place(1, FIRST_HASH, 0)
         last = segments[-1]
         self._durable = max(last.first - 1, mark.sequence if mark else 0)
-        self._marked = mark is None or mark.sequence == 0
 
     def survey(self, last_read: Read, last_size: int) -> Survey:
         """The whole journal. The last segment is read through `last_read`, the others from the disk."""
@@ -160,8 +165,8 @@ class Surveyor:
         if header is None:
             raise damaged(path, Stop(segment.first, 0, size, DAMAGED_HEADER), DAMAGED_HEADER)
         scan = self._scan(path, read, header)
-        for _ in scan.run(decode_outline):
-            self._compare_with_mark(path, scan)
+        for offset, _ in scan.run(decode_outline):
+            self._compare_with_mark(path, segment, offset, scan.place)
         stop = Stop(scan.next, scan.offset, size, scan.fault)
         damage = damage_at(stop, last=False, durable=self._durable, proof=None)
         if damage:
@@ -177,8 +182,8 @@ class Surveyor:
         named = self._mark is not None and self._mark.segment == segment.number and self._mark.offset >= header.size
         proven = header.size if named else 0
         unproven: deque[tuple[int, int]] = deque()
-        for _ in scan.run(decode_outline):
-            self._compare_with_mark(path, scan)
+        for offset, _ in scan.run(decode_outline):
+            self._compare_with_mark(path, segment, offset, scan.place)
             # The header was synced before the first line was written.
             proven = proven or header.size
             unproven.append((scan.next - 1, scan.offset))
@@ -229,19 +234,16 @@ class Surveyor:
             return None
         if segment.number == 1:
             self._journal_id, self._seed = header.journal_id, seed(header.journal_id)
-        check_continues(header, path, segment, self._journal_id, self._place, self._previous_bytes)
+        check_continues(header, path, segment, Before(self._journal_id, self._place, self._previous_bytes))
+        self._compare_with_mark(path, segment, 0, Place(header.first, header.h, header.size))
         return header
 
     def _scan(self, path: Path, read: Read, header: Header) -> Scan:
         return Scan(path, read, self._seed, Place(header.first, header.h, header.size))
 
-    def _compare_with_mark(self, path: Path, scan: Scan) -> None:
-        mark = self._mark
-        if self._marked or mark is None or scan.next - 1 < mark.sequence:
-            return
-        self._marked = True
-        if mark.journal_id == self._journal_id and (scan.next - 1, scan.h) != (mark.sequence, mark.h):
-            raise rewritten_record(path, scan.offset, mark)
+    def _compare_with_mark(self, path: Path, segment: Segment, before: int, after: Place) -> None:
+        if self._mark is not None and vouches_for_another(self._mark, segment.number, before, after):
+            raise rewritten_record(path, before, self._mark)
 
 
 def _reader(disk: Disk, file: int) -> Read:

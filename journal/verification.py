@@ -1,7 +1,7 @@
 """The answer to "is this record intact?", and the value to anchor elsewhere.
 
-Rules kept here: nothing is locked, nothing is written; the answer is a value that names everything found; damage is in it,
-while what keeps the journal from being read at all (no journal, an I/O error, a newer version) is raised.
+Rules kept here: nothing is locked, nothing is written; the answer is a value that names everything found; damage is in
+it, while what keeps the journal from being read at all (no journal, an I/O error, a newer version) is raised.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SECOND_LOOK = 1.0
 
 
 class Head(NamedTuple):
-    """A point of the chain, to anchor elsewhere: whoever has it can tell whether everything up to `sequence` is still the
-    record it was. `str` is "<sequence>:<h>", as `verify` takes it."""
+    """A point of the chain, to anchor elsewhere: whoever has it can tell whether everything up to `sequence` is still
+    the record it was. `str` is "<sequence>:<h>", as `verify` takes it."""
 
     journal_id: str
     sequence: int

@@ -1,13 +1,13 @@
 """The journal as its owner holds it: append, and know that it is durable.
 
 Rules kept here:
-- A line is encoded, chained and queued by `enqueue`, and becomes durable by `sync`: one waiting thread leads, writes and
-  syncs all that queued, the others find theirs done. `append` is both.
+- A line is encoded, chained and queued by `enqueue`, and becomes durable by `sync`: one waiting thread leads, writes
+  and syncs all that queued, the others find theirs done. `append` is both.
 - Any failure of a write or sync, an interruption included, poisons the journal for good; a failed append is
   *indeterminate*: close, reopen, and see. Nothing is written after a failure, and no sync is ever repeated.
-- Interruptions (KeyboardInterrupt) may come between any two bytecodes. What is queued changes by one store of a whole new
-  value. While the leader works, `_committing` is set; whoever takes the commit lock and finds it set knows that a leader
-  never came to its end, and poisons. No rule rests on an except clause being reached.
+- Interruptions (KeyboardInterrupt) may come between any two bytecodes. What is queued changes by one store of a whole
+  new value. While the leader works, `_committing` is set; whoever takes the commit lock and finds it set knows that a
+  leader never came to its end, and poisons. No rule rests on an except clause being reached.
 - Locks are taken in this order: the caller's own, commit, queue. Both of ours are plain locks, held by `with`.
 - Nothing here reads a clock.
 """
@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
-from duly.journal.chain import Rule, chain_from, drained, queued
+from duly.journal.chain import Encoded, Rule, chain_from, drained, queued
 from duly.journal.codec import encode_batch
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
@@ -61,7 +61,7 @@ class Journal:
         _OPEN.add(self)
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913  # each is a choice of its own, by keyword
         cls,
         path: str | os.PathLike[str],
         *,
@@ -74,8 +74,8 @@ class Journal:
     ) -> Journal:
         """Takes the journal in the folder `path`, creating or recovering it.
 
-        `now` is only checked here; what opening records is the owner's to append. `lock_timeout` is how long to wait for
-        another owner to leave; the wait is counted in pauses of `sleep`, because nothing here reads a clock.
+        `now` is only checked here; what opening records is the owner's to append. `lock_timeout` is how long to
+        wait for another owner to leave; the wait is counted in pauses of `sleep`, as nothing here reads a clock.
         """
         microseconds(now)
         disk = RealDisk() if disk is None else disk
@@ -140,13 +140,13 @@ class Journal:
     def enqueue_encoded(self, data: bytes, count: int, now: datetime) -> int:
         """Queues `count` entries that are encoded already, as one array. For salvage, which copies kinds it may not
         know."""
-        at = microseconds(now)
+        batch = Encoded(data, count, microseconds(now))
         while True:
             self.check()
             with self._queue_lock:
                 if self._chain.waiting + len(data) < APPEND_WINDOW - 1024:
                     first = self._chain.last + 1
-                    self._chain = queued(self._chain, self._rule, data, count, self._output.durable, at)
+                    self._chain = queued(self._chain, self._rule, batch, self._output.durable)
                     return first
             self.sync()
 
@@ -221,7 +221,7 @@ class Journal:
         if self._closed:
             return
         if self._pid != os.getpid():
-            self._leave_to_parent()
+            self.leave_to_parent()
             return
         try:
             if self._chain.queue is not None and self._poison is None:
@@ -236,7 +236,7 @@ class Journal:
                     self._ownership.release()
             _OPEN.discard(self)
 
-    def _leave_to_parent(self) -> None:
+    def leave_to_parent(self) -> None:
         """In a forked child: its copies of the descriptors are closed, and no lock of ours is touched."""
         self.poison(_FORKED)
         if not self._closed:
@@ -252,7 +252,7 @@ _OPEN: set[Journal] = set()
 def _after_fork_in_child() -> None:
     CLAIMS.forget()
     for journal in list(_OPEN):
-        journal._leave_to_parent()  # noqa: SLF001  # a part of the class that must stand outside of it
+        journal.leave_to_parent()
     _OPEN.clear()
 
 

@@ -5,8 +5,8 @@ calls of `os` are looked up when they are made, so that a test on one system can
 
 - POSIX: positioned reads and writes, fsync of files and folders, no following of symbolic links, flock.
 - macOS: fsync only hands the data to the drive; F_FULLFSYNC makes the drive write it.
-- Windows: no positioned reads and writes (seek and read under a lock), binary mode, no fsync of folders, no fork; a lock
-  there keeps others from reading, so segments are not locked.
+- Windows: no positioned reads and writes (seek and read under a lock), binary mode, no fsync of folders, no fork; a
+  lock there keeps others from reading, so segments are not locked.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ F_FULLFSYNC = 51
 
 NETWORK_FILE_SYSTEMS = frozenset(
     """9p acfs afs beegfs ceph cifs coda davfs dlm fuse.beegfs fuse.ceph-fuse fuse.davfs2 fuse.gcsfuse
-    fuse.glusterfs fuse.goofys fuse.juicefs fuse.mfs fuse.moosefs fuse.rclone fuse.s3fs fuse.sshfs fuse.seaweedfs gfs gfs2
-    glusterfs gpfs lustre ncpfs nfs nfs3 nfs4 ocfs2 orangefs panfs pvfs2 smb2 smb3 smbfs vboxsf""".split()
+    fuse.glusterfs fuse.goofys fuse.juicefs fuse.mfs fuse.moosefs fuse.rclone fuse.s3fs fuse.seaweedfs fuse.sshfs gfs
+    gfs2 glusterfs gpfs lustre ncpfs nfs nfs3 nfs4 ocfs2 orangefs panfs pvfs2 smb2 smb3 smbfs vboxsf""".split()  # noqa: SIM905  # one word below the other would fill a page
 )
 """File systems on which a lock may be local to one machine, or lost when a connection breaks."""
 
@@ -148,7 +148,7 @@ class Windows:
         """A folder cannot be synced here."""
 
     def file_system(self, folder: Path) -> str:
-        """A UNC path is a network share; for a drive letter this cannot be told without leaving the standard library."""
+        """A UNC path is a network share; of a drive letter the standard library cannot tell."""
         return "smb3" if str(folder).replace("/", "\\").startswith("\\\\") else ""
 
 
