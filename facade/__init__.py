@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from duly.journal.errors import LockUnsupported as LockUnsupported
     from duly.journal.errors import UnencodableEntry as UnencodableEntry
     from duly.journal.errors import UnreadableJournal as UnreadableJournal
+    from duly.projections import Anomaly as Anomaly
+    from duly.projections import Block as Block
+    from duly.projections import Run as Run
+    from duly.projections import Schedule as Schedule
+    from duly.projections import State as State
     from duly.scheduler.clock import Clock as Clock
     from duly.scheduler.clock import ManualClock as ManualClock
     from duly.scheduler.clock import SystemClock as SystemClock
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from duly.scheduler.decisions.runs import Failed as Failed
     from duly.scheduler.decisions.runs import Interrupted as Interrupted
     from duly.scheduler.decisions.runs import StillRunning as StillRunning
+    from duly.scheduler.embedded import Scheduler as Scheduler
     from duly.scheduler.errors import Blocked as Blocked
     from duly.scheduler.errors import ClockUnusable as ClockUnusable
     from duly.scheduler.errors import DefinitionError as DefinitionError
@@ -45,6 +51,12 @@ if TYPE_CHECKING:
     from duly.scheduler.errors import UnknownRun as UnknownRun
     from duly.scheduler.errors import UnknownSchedule as UnknownSchedule
     from duly.scheduler.errors import WrongRunState as WrongRunState
+    from duly.scheduler.execution import Attempt as Attempt
+    from duly.scheduler.inputs import occurrence as occurrence
+    from duly.scheduler.inspection import Upcoming as Upcoming
+    from duly.scheduler.polls import Poll as Poll
+    from duly.scheduler.reconciling import EvidenceSource as EvidenceSource
+    from duly.scheduler.reconciling import Recovery as Recovery
     from duly.scheduler.sources import OccurrenceSource as OccurrenceSource
     from duly.scheduler.triggers import Cron as Cron
     from duly.scheduler.triggers import Every as Every
@@ -61,7 +73,14 @@ PUBLIC = MappingProxyType(
             "JournalLocked JournalPoisoned LockUnsupported UnencodableEntry UnreadableJournal",
             "scheduler.clock": "Clock ManualClock SystemClock",
             "scheduler.decisions.questions": "Invocation Target",
+            "projections": "Anomaly Block Run Schedule State",
             "scheduler.decisions.runs": "Completed Failed Interrupted StillRunning",
+            "scheduler.embedded": "Scheduler",
+            "scheduler.execution": "Attempt",
+            "scheduler.inputs": "occurrence",
+            "scheduler.inspection": "Upcoming",
+            "scheduler.polls": "Poll",
+            "scheduler.reconciling": "EvidenceSource Recovery",
             "scheduler.errors": "Blocked ClockUnusable DefinitionError DuplicateSchedule NoTaskSlot RevisionConflict "
             "SchedulerClosed SchedulerError StaleAttempt TriggerError UnknownRun UnknownSchedule WrongRunState",
             "scheduler.sources": "OccurrenceSource",

@@ -8,8 +8,7 @@ poll. Nothing here reads a clock, calls the host or changes what it is given.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -23,7 +22,6 @@ from duly.journal.entries import (
     OccurrenceAdmitted,
     OccurrenceSkipped,
     OccurrenceSuperseded,
-    OncePerRule,
     OneShotRule,
     RunStarted,
     ScheduleBlocked,
@@ -32,7 +30,6 @@ from duly.journal.entries import (
 )
 from duly.projections import State
 from duly.projections.runs import occurrence_id
-from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import Due, due_instants
 from duly.scheduler.decisions.questions import (
     Answer,
@@ -43,13 +40,12 @@ from duly.scheduler.decisions.questions import (
     Refusal,
     Target,
 )
+from duly.scheduler.decisions.turns import TICK, Turn, deadline, spending, turn_order
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.inputs import InputUnresolved, resolve_input
-from duly.scheduler.periods import period_end
 from duly.scheduler.sources import OccurrenceSource
 
 BATCH_BYTES: Final = 1 << 20
-_TICK: Final = timedelta(microseconds=1)
 _encode: Final = msgspec.json.Encoder().encode
 
 Deciding: TypeAlias = Generator[Question, Answer, None]
@@ -95,53 +91,6 @@ def decide_poll(state: State, request: PollRequest) -> Generator[Question, Answe
     poll.sweep()
     yield from poll.take_turns()
     return PollPlan(tuple(poll.entries), tuple(poll.offered), tuple(poll.waiting), poll.cut)
-
-
-def turn_order(due: Iterable[str], newest_admission: str | None) -> list[str]:
-    """The schedules by id, beginning after the one that was admitted last."""
-    ordered = sorted(due)
-    if newest_admission is None:
-        return ordered
-    return [one for one in ordered if one > newest_admission] + [one for one in ordered if one <= newest_admission]
-
-
-def deadline(schedule: ScheduleState, instant: datetime) -> datetime:
-    """The first instant at which an occurrence is missed."""
-    rule = schedule.definition.trigger
-    if isinstance(rule, OncePerRule):
-        return period_end(instant, rule.period, rule.zone)
-    return instant + schedule.definition.lateness + _TICK
-
-
-def spending(schedule: ScheduleState, instant: datetime) -> int | None:
-    """The lowest sequence that spent the calendar period of `instant`, or None: always None without periods."""
-    rule = schedule.definition.trigger
-    if not isinstance(rule, OncePerRule) or not schedule.spent:
-        return None
-    end = period_end(instant, rule.period, rule.zone)
-    first = bisect_left(schedule.spent, (instant, 0))
-    last = bisect_left(schedule.spent, (end, 0))
-    return min((sequence for _, sequence in schedule.spent[first:last]), default=None)
-
-
-class _Turn:
-    """How far one schedule has come within this poll."""
-
-    __slots__ = ("active", "blocking", "candidate", "due", "finished", "position", "schedule", "through")
-
-    def __init__(self, schedule: ScheduleState) -> None:
-        self.schedule = schedule
-        self.through = schedule.consumed_through
-        self.candidate = schedule.candidate
-        self.active = len(schedule.active)
-        self.blocking = schedule.active[0] if schedule.active else 0
-        self.due: Due | None = None
-        self.position = 0
-        self.finished = False
-
-    @property
-    def limit(self) -> int:
-        return self.schedule.definition.max_active_runs or 1
 
 
 class _Poll:
@@ -195,7 +144,7 @@ class _Poll:
     def take_turns(self) -> Deciding:
         """Round after round, each schedule in its turn, while a round decides something."""
         order = turn_order(self.request.due, self.state.newest_admission)
-        turns = [_Turn(self.state.schedules[one]) for one in order]
+        turns = [Turn(self.state.schedules[one]) for one in order]
         decided = True
         while decided and turns and not self.cut:
             decided = False
@@ -207,7 +156,7 @@ class _Poll:
                 decided = decided or len(self.entries) > before
             turns = [turn for turn in turns if not turn.finished]
 
-    def _take(self, turn: _Turn) -> Deciding:
+    def _take(self, turn: Turn) -> Deciding:
         schedule = turn.schedule
         if schedule.block is not None or schedule.deleted or schedule.exhausted:
             turn.finished = True
@@ -225,14 +174,14 @@ class _Poll:
             return
         yield from self._decide_due(turn, turn.due)
 
-    def _pass_over(self, turn: _Turn, due: Due) -> None:
+    def _pass_over(self, turn: Turn, due: Due) -> None:
         """A paused or disabled one-shot is skipped when its time passes: nothing else would ever decide it."""
         turn.finished = True
         if isinstance(turn.schedule.definition.trigger, OneShotRule) and due.instants:
             reason: SkipReason = "paused" if turn.schedule.paused else "disabled"
             self._skip(turn, due.instants[0], reason, exhausts=True)
 
-    def _decide_due(self, turn: _Turn, due: Due) -> Deciding:
+    def _decide_due(self, turn: Turn, due: Due) -> Deciding:
         if due.capped and not self._jump(turn, due):
             return
         if turn.position == len(due.instants):
@@ -245,10 +194,10 @@ class _Poll:
             if self.cut or turn.finished or len(self.offered) > entries:
                 return
 
-    def _jump(self, turn: _Turn, due: Due) -> bool:
+    def _jump(self, turn: Turn, due: Due) -> bool:
         """Decides everything between the watermark and the newest due instant with one entry."""
         newest = due.instants[0]
-        if turn.position > 0 or turn.through >= newest - _TICK:
+        if turn.position > 0 or turn.through >= newest - TICK:
             return True
         if not self._supersede_candidate(turn, newest):
             return False
@@ -263,10 +212,10 @@ class _Poll:
         )
         if not self._add(interval):
             return False
-        turn.through = newest - _TICK
+        turn.through = newest - TICK
         return True
 
-    def _decide_instant(self, turn: _Turn, due: Due, instant: datetime) -> Deciding:
+    def _decide_instant(self, turn: Turn, due: Due, instant: datetime) -> Deciding:
         definition = turn.schedule.definition
         latest = definition.misfire == "latest"
         newest = due.instants[-1]
@@ -285,7 +234,7 @@ class _Poll:
         else:
             yield from self._decide_eligible(turn, due, instant)
 
-    def _decide_eligible(self, turn: _Turn, due: Due, instant: datetime) -> Deciding:
+    def _decide_eligible(self, turn: Turn, due: Due, instant: datetime) -> Deciding:
         """The rows of the table from the recheck on, for a due instant or the candidate."""
         exhausts = self._last(turn, due)
         target = yield from self._target(turn.schedule.definition.target, turn.schedule.definition.target_revision)
@@ -300,7 +249,7 @@ class _Poll:
         else:
             yield from self._admit(turn, instant, target, exhausts)
 
-    def _decide_candidate(self, turn: _Turn, due: Due) -> Deciding:
+    def _decide_candidate(self, turn: Turn, due: Due) -> Deciding:
         candidate = turn.candidate
         if candidate is None or candidate > self.now:
             return
@@ -310,7 +259,7 @@ class _Poll:
         elif self._free > 0:
             yield from self._decide_eligible(turn, due, candidate)
 
-    def _last(self, turn: _Turn, due: Due) -> bool:
+    def _last(self, turn: Turn, due: Due) -> bool:
         """Whether the decision at hand is the schedule's last: nothing else is due, held or to come."""
         others_due = turn.position < len(due.instants) - 1
         deciding_candidate = turn.position == len(due.instants)
@@ -318,7 +267,7 @@ class _Poll:
 
     # Outcomes
 
-    def _await_slot(self, turn: _Turn, due: Due, instant: datetime) -> None:
+    def _await_slot(self, turn: Turn, due: Due, instant: datetime) -> None:
         schedule = turn.schedule
         if schedule.definition.misfire == "skip":
             until = deadline(schedule, instant)
@@ -330,7 +279,7 @@ class _Poll:
             self._consume(turn, instant, True)
             turn.candidate = instant
 
-    def _admit(self, turn: _Turn, instant: datetime, target: Target, exhausts: bool) -> Deciding:
+    def _admit(self, turn: Turn, instant: datetime, target: Target, exhausts: bool) -> Deciding:
         schedule = turn.schedule
         definition = schedule.definition
         try:
@@ -386,7 +335,7 @@ class _Poll:
 
     def _skip(  # noqa: PLR0913 - the fields of the entry
         self,
-        turn: _Turn,
+        turn: Turn,
         instant: datetime,
         reason: SkipReason,
         *,
@@ -409,7 +358,7 @@ class _Poll:
             )
         )
 
-    def _supersede(self, turn: _Turn, instant: datetime, by: datetime) -> bool:
+    def _supersede(self, turn: Turn, instant: datetime, by: datetime) -> bool:
         return self._add(
             OccurrenceSuperseded(
                 at=self.now,
@@ -420,7 +369,7 @@ class _Poll:
             )
         )
 
-    def _supersede_candidate(self, turn: _Turn, by: datetime) -> bool:
+    def _supersede_candidate(self, turn: Turn, by: datetime) -> bool:
         if turn.candidate is None:
             return True
         if not self._supersede(turn, turn.candidate, by):
@@ -428,7 +377,7 @@ class _Poll:
         turn.candidate = None
         return True
 
-    def _consume(self, turn: _Turn, instant: datetime, recorded: bool) -> None:
+    def _consume(self, turn: Turn, instant: datetime, recorded: bool) -> None:
         """Moves the turn on, if the decision found its place in the batch."""
         if not recorded:
             return

@@ -1,0 +1,66 @@
+"""One schedule's turns within a poll, and what its instants are measured by.
+
+Rules: an occurrence is timely up to its deadline and missed from then on; a calendar period is spent by the set of
+what ran in it, never by the newest row; turns begin after the schedule that was admitted last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from duly.journal.entries import OncePerRule
+from duly.projections.schedules import ScheduleState
+from duly.scheduler.decisions.occurrences import Due
+from duly.scheduler.periods import period_end
+
+TICK: Final = timedelta(microseconds=1)
+
+
+def turn_order(due: Iterable[str], newest_admission: str | None) -> list[str]:
+    """The schedules by id, beginning after the one that was admitted last."""
+    ordered = sorted(due)
+    if newest_admission is None:
+        return ordered
+    return [one for one in ordered if one > newest_admission] + [one for one in ordered if one <= newest_admission]
+
+
+def deadline(schedule: ScheduleState, instant: datetime) -> datetime:
+    """The first instant at which an occurrence is missed."""
+    rule = schedule.definition.trigger
+    if isinstance(rule, OncePerRule):
+        return period_end(instant, rule.period, rule.zone)
+    return instant + schedule.definition.lateness + TICK
+
+
+def spending(schedule: ScheduleState, instant: datetime) -> int | None:
+    """The lowest sequence that spent the calendar period of `instant`, or None: always None without periods."""
+    rule = schedule.definition.trigger
+    if not isinstance(rule, OncePerRule) or not schedule.spent:
+        return None
+    end = period_end(instant, rule.period, rule.zone)
+    first = bisect_left(schedule.spent, (instant, 0))
+    last = bisect_left(schedule.spent, (end, 0))
+    return min((sequence for _, sequence in schedule.spent[first:last]), default=None)
+
+
+class Turn:
+    """How far one schedule has come within this poll."""
+
+    __slots__ = ("active", "blocking", "candidate", "due", "finished", "position", "schedule", "through")
+
+    def __init__(self, schedule: ScheduleState) -> None:
+        self.schedule = schedule
+        self.through = schedule.consumed_through
+        self.candidate = schedule.candidate
+        self.active = len(schedule.active)
+        self.blocking = schedule.active[0] if schedule.active else 0
+        self.due: Due | None = None
+        self.position = 0
+        self.finished = False
+
+    @property
+    def limit(self) -> int:
+        return self.schedule.definition.max_active_runs or 1
