@@ -383,7 +383,8 @@ class RunAbandoned(_OfRun, frozen=True, kw_only=True, omit_defaults=True, tag="R
 
 
 class JournalOpened(_Entry, frozen=True, kw_only=True, omit_defaults=True, tag="JournalOpened"):
-    """An owner took the journal, with these versions and the settings that decisions depend on."""
+    """An owner took the journal, with these versions and the settings that decisions depend on; `engine` is the version
+    of the admission rules."""
 
     host: str
     pid: int
@@ -396,6 +397,7 @@ class JournalOpened(_Entry, frozen=True, kw_only=True, omit_defaults=True, tag="
     clock_tolerance: timedelta
     torn: tuple[TornTail, ...] = ()
     actor: str = ""
+    engine: int = 1
 
 
 class JournalClosed(_Entry, frozen=True, kw_only=True, omit_defaults=True, tag="JournalClosed"):

@@ -13,9 +13,11 @@ Rules kept here:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
@@ -25,7 +27,7 @@ from duly.journal.format import FIRST_HASH, MAX_HEADER, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, read_mark, vouches_for_another
 from duly.journal.real_disk import RealDisk
-from duly.journal.scanning import Place, Read, Scan, decoded_or_unreadable, later_proof, line_blocks
+from duly.journal.scanning import UNDECODABLE, Place, Read, Scan, later_proof, line_blocks, unreadable_line
 from duly.journal.segments import HEAD, LOCK, Segment, listing
 from duly.journal.survey import (
     DAMAGED_HEADER,
@@ -33,6 +35,7 @@ from duly.journal.survey import (
     check_continues,
     damaged,
     readable_header,
+    reader_of,
     reading,
     rewritten_record,
 )
@@ -52,8 +55,8 @@ class Record(NamedTuple):
     offset: int
 
 
-class Line(NamedTuple):
-    """One line of a journal: an atomic batch."""
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One line of a journal: an atomic batch. (A struct, because it is made for each line of a replay.)"""
 
     first: int
     entries: tuple[Entry, ...]
@@ -82,30 +85,47 @@ class Reader:
         self.journal_id = ""
         self.unfinished: Unfinished | None = None
         self.segments = 0
-        self.durable = 0
-        """The highest sequence known to be durable."""
         self.mark: Mark | None = None
         """What HEAD said when the iteration began."""
-        self.bytes = 0
-        self.chain = FIRST_HASH
-        """The hash of the last line that was read, headers not counted."""
         self._disk: Disk = RealDisk() if disk is None else disk
-        self._place = Place(1, FIRST_HASH, 0)
         self._number = 1
-        self._previous_bytes = 0
+        self._before = Before("", Place(1, FIRST_HASH, 0), 0)
+        self._durable = 0
+        self._bytes = 0
+        self._scan: Scan | None = None
+        """The scan of the segment that is being read; None before its header was read."""
+        self._begin = 0
+        """Where that segment's first batch line begins."""
+        self._hopeless = False
         self._listed: tuple[Segment, ...] = ()
 
     @property
     def place(self) -> Place:
-        """Where what was read ends: the next sequence, the chain there, the offset in the segment."""
-        return self._place
+        """Where what was read ends: the next sequence, the last line's hash, the offset in the segment."""
+        return self._before.place._replace(offset=0) if self._scan is None else self._scan.place
+
+    @property
+    def chain(self) -> bytes:
+        """The hash of the last batch that was read: what an anchor holds."""
+        fresh = self._scan is None or self._scan.offset == self._begin
+        return self._before.place.h if fresh or self._scan is None else self._scan.h
+
+    @property
+    def durable(self) -> int:
+        """The highest sequence known to be durable."""
+        return self._durable if self._scan is None else max(self._durable, self._scan.durable)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were read and found valid."""
+        return self._bytes + (0 if self._scan is None else self._scan.offset)
 
     def records(self, after: int = 0) -> Iterator[Record]:
         """The entries above `after` that were not read yet."""
-        for first, entries, confirmed, segment, offset in self.lines(after):
-            for sequence, entry in enumerate(entries, first):
+        for line in self.lines(after):
+            for sequence, entry in enumerate(line.entries, line.first):
                 if sequence > after:
-                    yield Record(sequence, entry, confirmed, segment, offset)
+                    yield Record(sequence, entry, line.confirmed, line.segment, line.offset)
 
     def lines(self, after: int = 0) -> Iterator[Line]:
         """The lines that hold an entry above `after` and were not read yet."""
@@ -114,17 +134,17 @@ class Reader:
             self._look()
         looks = 0
         while self._number <= len(self._listed):
-            before = (self._number, self._place)
+            before = (self._number, self.place)
             try:
-                yield from self._segment(after)
+                over = yield from self._segment(after)
             except JournalCorrupt:
-                looks = looks + 1 if before == (self._number, self._place) else 1
-                if looks >= LOOKS:
+                looks = looks + 1 if before == (self._number, self.place) else 1
+                if looks >= LOOKS or self._hopeless:
                     raise
-                continue
-            if before == (self._number, self._place):
-                return
-            looks = 0
+            else:
+                looks = 0
+                if not over:
+                    return
 
     def _look(self) -> None:
         try:
@@ -148,43 +168,50 @@ class Reader:
             )
         self.mark = mark
 
-    def _segment(self, after: int) -> Iterator[Line]:
-        """Reads the present segment as far as it goes, and turns to the next one if it is over."""
+    def _segment(self, after: int) -> Generator[Line, None, bool]:
+        """Reads the present segment as far as it goes; True if it is over, and the next one is the present one now."""
         segment = self._listed[self._number - 1]
-        sealed = self._number < len(self._listed)
         path = self.path / segment.name
         with reading(path):
             file = self._disk.open(path)
             try:
-                read = _reader(self._disk, file)
-                if self._place.offset == 0 and not self._begin(segment, path, read, sealed, self._disk.size(file)):
-                    return
-                scan = Scan(path, read, seed(self.journal_id), self._place)
-                yield from self._scanned(scan, segment, after)
-                if not sealed:
-                    self._listed = listing(self.path, self._disk.names(self.path)).segments
-                    if self._number < len(self._listed):
-                        yield from self._rest(segment, path, read, after)
-                        return
+                read = reader_of(self._disk, file)
+                sealed = self._number < len(self._listed)
+                if self._scan is None and not self._start(segment, path, read, sealed, self._disk.size(file)):
+                    return False
+                while True:
+                    scan = self._again(path, read)
+                    yield from self._scanned(scan, segment, after)
+                    if sealed or not self._is_sealed():
+                        break
+                    # The next segment appeared meanwhile: whatever this one lacked is there now.
+                    sealed = True
                 self._judge(path, scan, read, sealed, self._disk.size(file))
             finally:
                 self._disk.close(file)
         if sealed:
-            self._turn()
+            self._turn(scan)
+        return sealed
 
-    def _rest(self, segment: Segment, path: Path, read: Read, after: int) -> Iterator[Line]:
-        """The next segment appeared meanwhile, so whatever this one lacked is there now."""
-        scan = Scan(path, read, seed(self.journal_id), self._place)
-        yield from self._scanned(scan, segment, after)
-        self._judge(path, scan, read, True, self._place.offset)
-        self._turn()
+    def _is_sealed(self) -> bool:
+        self._listed = listing(self.path, self._disk.names(self.path)).segments
+        return self._number < len(self._listed)
 
-    def _turn(self) -> None:
-        self._previous_bytes = self._place.offset
-        self._place = self._place._replace(offset=0)
+    def _again(self, path: Path, read: Read) -> Scan:
+        """A scan that goes on where the last one ended."""
+        scan = Scan(path, read, seed(self.journal_id), self.place)
+        scan.durable = self.durable
+        self._scan = scan
+        return scan
+
+    def _turn(self, scan: Scan) -> None:
+        self._bytes += scan.offset
+        self._durable = self.durable
+        self._before = Before(self.journal_id, Place(scan.next, self.chain, 0), scan.offset)
+        self._scan = None
         self._number += 1
 
-    def _begin(self, segment: Segment, path: Path, read: Read, sealed: bool, size: int) -> bool:
+    def _start(self, segment: Segment, path: Path, read: Read, sealed: bool, size: int) -> bool:
         """Reads the header. False if it is not finished yet."""
         header = readable_header(path, read)
         if header is None:
@@ -196,15 +223,16 @@ class Reader:
             return False
         if segment.number == 1:
             self.journal_id = header.journal_id
-        check_continues(header, path, segment, Before(self.journal_id, self._place, self._previous_bytes))
+            self._before = self._before._replace(journal_id=header.journal_id)
+        check_continues(header, path, segment, self._before)
         begin = Place(header.first, header.h, header.size)
         mark = self._own_mark()
         if mark is not None and vouches_for_another(mark, segment.number, 0, begin):
             raise rewritten_record(path, 0, mark)
-        self.durable = max(self.durable, header.first - 1)
-        self._place = begin
+        self._durable = max(self._durable, header.first - 1)
+        self._scan = Scan(path, read, 0, begin)
+        self._begin = header.size
         self.segments += 1
-        self.bytes += header.size
         return True
 
     def _own_mark(self) -> Mark | None:
@@ -212,20 +240,18 @@ class Reader:
 
     def _scanned(self, scan: Scan, segment: Segment, after: int) -> Iterator[Line]:
         mark = self._own_mark()
-        self.durable = max(self.durable, mark.sequence if mark is not None else 0)
-        if mark is not None and mark.segment != segment.number:
-            mark = None
-        number, name = segment.number, segment.name
+        if mark is not None:
+            scan.durable = max(scan.durable, mark.sequence)
+            if mark.segment != segment.number:
+                mark = None
+        name = segment.name
         for offset, line in scan.run(decode_line):
-            if mark is not None and vouches_for_another(mark, number, offset, scan.place):
+            if mark is not None and vouches_for_another(mark, segment.number, offset, scan.place):
+                self._hopeless = True
                 raise rewritten_record(scan.path, offset, mark)
-            self.bytes += scan.offset - offset
-            self._place = scan.place
-            self.chain = scan.h
-            if line.d > self.durable:  # noqa: PLR1730  # twice as fast as max(), in the innermost loop
-                self.durable = line.d
-            if scan.next - 1 > after:
-                yield Line(line.s, line.e, scan.next - 1 <= self.durable, name, offset)
+            last = scan.next - 1
+            if last > after:
+                yield Line(line.s, line.e, last <= scan.durable, name, offset)
 
     def _judge(self, path: Path, scan: Scan, read: Read, sealed: bool, size: int) -> None:
         stop = Stop(scan.next, scan.offset, size, scan.fault)
@@ -273,7 +299,7 @@ def _entries(disk: Disk, path: Path, first: int, limit: int | None, after: int) 
                     if header:
                         header = False
                     else:
-                        decoded = decoded_or_unreadable(decode_line, path, line, offset, expected).e
+                        decoded = _decoded(path, line, offset, expected)
                         for entry in decoded:
                             if expected > after:
                                 yield expected, entry
@@ -283,8 +309,11 @@ def _entries(disk: Disk, path: Path, first: int, limit: int | None, after: int) 
             disk.close(file)
 
 
-def _reader(disk: Disk, file: int) -> Read:
-    def read(offset: int, size: int) -> bytes:
-        return disk.read(file, offset, size)
-
-    return read
+def _decoded(path: Path, line: bytes, offset: int, expected: int) -> tuple[Entry, ...]:
+    try:
+        decoded = decode_line(line)
+    except UNDECODABLE as error:
+        raise unreadable_line(path, offset, expected, error) from error
+    if decoded.s != expected:
+        raise damaged(path, Stop(expected, offset, 0, ""), "the segment changed since it was verified")
+    return decoded.e

@@ -80,7 +80,6 @@ class Scan:
         self.path = path
         self.next, self.h, self.offset = place
         self.durable = 0
-        self.lines = 0
         self.fault = ""
         self._read = read
         self._seed = crc_seed
@@ -91,47 +90,53 @@ class Scan:
         return Place(self.next, self.h, self.offset)
 
     def run(self, decode: Callable[[bytes], L]) -> Iterator[tuple[int, L]]:
-        """(offset, line) for each valid line. The attributes are up to date at every step."""
-        h, expected, crc_seed = self.h, self.next, self._seed
+        """(offset, line) for each valid line. The attributes are up to date at every step.
+
+        This is the innermost loop of every replay: what looks long-winded in it was measured.
+        """
+        h, expected, crc_seed, durable = self.h, self.next, self._seed, self.durable
         for start, lines, rest in line_blocks(self._read, self.offset):
             if rest:
                 self.fault = "a line is longer than 4 MiB" if len(rest) > MAX_LINE else "the line has no end"
                 return
             offset = start
             for line in lines:
-                digest = sha256(h + line[BODY:])
-                head = b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), digest.hexdigest().encode())
-                if not line.startswith(head):
+                digest = sha256(h + line[BODY:]).digest()
+                if not line.startswith(
+                    b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), digest.hex().encode())
+                ):
                     self.fault = _fault(line, crc_seed, expected)
                     return
-                decoded = decoded_or_unreadable(decode, self.path, line, offset, expected)
+                try:
+                    decoded = decode(line)
+                except UNDECODABLE as error:
+                    raise unreadable_line(self.path, offset, expected, error) from error
                 count = len(decoded.e)
                 if decoded.s != expected or not count or not 0 <= decoded.d < expected:
                     self.fault = f"the line's numbers are wrong: s {decoded.s}, d {decoded.d}, {count} entries"
                     return
-                h = digest.digest()
-                expected += count
                 here = offset
-                offset += len(line) + 1
-                self.h, self.next, self.offset = h, expected, offset
-                self.lines += 1
-                if decoded.d > self.durable:  # noqa: PLR1730  # twice as fast as max(), in the innermost loop
-                    self.durable = decoded.d
+                self.offset = offset = here + len(line) + 1
+                self.next = expected = expected + count
+                self.h = h = digest
+                if decoded.d > durable:
+                    self.durable = durable = decoded.d
                 yield here, decoded
 
 
-def decoded_or_unreadable(decode: Callable[[bytes], L], path: Path, line: bytes, offset: int, expected: int) -> L:
-    """The decoded line; UnreadableJournal if it is intact and yet this version cannot decode it."""
-    try:
-        return decode(line)
-    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise UnreadableJournal(
-            f"the line is intact, but this version cannot read it: {error}",
-            path=path,
-            offset=offset,
-            sequence=expected,
-            hint="It was written by a newer version of duly: read it with that one",
-        ) from error
+UNDECODABLE = (msgspec.MsgspecError, RecursionError, ValueError)
+"""What decoding raises for a line that is no line of this version."""
+
+
+def unreadable_line(path: Path, offset: int, sequence: int, error: Exception) -> UnreadableJournal:
+    """The error for a line that is intact, and yet this version cannot decode it."""
+    return UnreadableJournal(
+        f"the line is intact, but this version cannot read it: {error}",
+        path=path,
+        offset=offset,
+        sequence=sequence,
+        hint="It was written by a newer version of duly: read it with that one",
+    )
 
 
 def _fault(line: bytes, crc_seed: int, expected: int) -> str:
@@ -147,7 +152,7 @@ def raw_line(line: bytes) -> RawLine | None:
     """The line with its entries undecoded; None if it is no batch line."""
     try:
         return decode_raw(line)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+    except UNDECODABLE:
         return None
 
 

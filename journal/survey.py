@@ -143,7 +143,7 @@ class Surveyor:
             with reading(path):
                 file = self._disk.open(path)
                 try:
-                    self._sealed(segment, path, _reader(self._disk, file), self._disk.size(file))
+                    self._sealed(segment, path, reader_of(self._disk, file), self._disk.size(file))
                 finally:
                     self._disk.close(file)
         last = self._segments[-1]
@@ -246,7 +246,9 @@ class Surveyor:
             raise rewritten_record(path, before, self._mark)
 
 
-def _reader(disk: Disk, file: int) -> Read:
+def reader_of(disk: Disk, file: int) -> Read:
+    """Reading from an open file."""
+
     def read(offset: int, size: int) -> bytes:
         return disk.read(file, offset, size)
 
