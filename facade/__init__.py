@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from duly.scheduler.errors import WrongRunState as WrongRunState
     from duly.scheduler.execution import Attempt as Attempt
     from duly.scheduler.inputs import occurrence as occurrence
+    from duly.scheduler.inspection import Page as Page
     from duly.scheduler.inspection import Upcoming as Upcoming
     from duly.scheduler.polls import Poll as Poll
     from duly.scheduler.reconciling import EvidenceSource as EvidenceSource
@@ -78,7 +79,7 @@ PUBLIC = MappingProxyType(
             "scheduler.embedded": "Scheduler",
             "scheduler.execution": "Attempt",
             "scheduler.inputs": "occurrence",
-            "scheduler.inspection": "Upcoming",
+            "scheduler.inspection": "Page Upcoming",
             "scheduler.polls": "Poll",
             "scheduler.reconciling": "EvidenceSource Recovery",
             "scheduler.errors": "Blocked ClockUnusable DefinitionError DuplicateSchedule NoTaskSlot RevisionConflict "

@@ -21,6 +21,7 @@ from duly.projections import State
 from duly.scheduler.administration import Administration
 from duly.scheduler.clock import Clock, SystemClock
 from duly.scheduler.cron import croniter_version
+from duly.scheduler.decisions.admission import ENGINE
 from duly.scheduler.decisions.recovery import decide_recovery
 from duly.scheduler.definitions import check_words
 from duly.scheduler.errors import DefinitionError
@@ -101,6 +102,7 @@ class Scheduler(Polling, Administration, Execution, Inspection):
                 clock_tolerance=clock_tolerance,
                 torn=tuple(journal.recovery.torn),
                 actor=actor,
+                engine=ENGINE,
             )
             scheduler.recovery = scheduler._exclusively(lambda: scheduler._reconcile(opened, evidence))
         except BaseException:

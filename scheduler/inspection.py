@@ -6,17 +6,20 @@ on a poisoned or closed scheduler it raises.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from datetime import datetime
 from heapq import heappop, heappush
 
 import msgspec
 
+from duly.journal import read
 from duly.projections import Run, Schedule
+from duly.projections.history import History, Row
 from duly.projections.runs import RunState, occurrence_id
-from duly.projections.schedules import view
-from duly.scheduler.decisions.occurrences import next_instant
+from duly.projections.schedules import ScheduleState, view
+from duly.scheduler.decisions.occurrences import due_instants, next_instant
 from duly.scheduler.decisions.runs import run_of
-from duly.scheduler.errors import TriggerError
+from duly.scheduler.errors import DefinitionError, TriggerError
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 
@@ -31,6 +34,13 @@ class Upcoming(msgspec.Struct, frozen=True):
     def occurrence_id(self) -> str:
         """`<schedule_id>@<YYYY-MM-DDTHH:MM:SSZ>`."""
         return occurrence_id(self.schedule_id, self.scheduled_at)
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some rows, and the cursor of the page that follows, or None at the end."""
+
+    items: tuple[Row, ...]
+    next: str | None
 
 
 class Inspection(Shell):
@@ -109,9 +119,57 @@ class Inspection(Shell):
 
         return self._exclusively(look)
 
+    def occurrences(self, schedule_id: str, *, after: str | None = None, limit: int = 100) -> Page:
+        """What became of the schedule's occurrences, in the order of their instants, also of a deleted one's.
+
+        `after` is the `next` of the page before; rows that come to be meanwhile move no other row to another page.
+        Spans that one entry decided or covered are rows of their own (`interval`). Raises UnknownSchedule.
+        """
+        cursor = None if after is None else _parse_cursor(after)
+
+        def look() -> tuple[int, list[Row]]:
+            schedule = self._state.schedules.get(schedule_id)
+            if schedule is None:
+                self._living(schedule_id)
+                return 0, []
+            return self._state.sequence, self._waiting_rows(schedule)
+
+        through, waiting = self._exclusively(look)
+        history = History(schedule_id)
+        for record in read(self._journal.path):
+            if record.sequence > through:
+                break
+            history.apply(record.sequence, record.entry)
+        rows = sorted([*history.table(), *waiting], key=lambda row: row.key)
+        start = 0 if cursor is None else bisect_right(rows, cursor, key=lambda row: row.key)
+        items = tuple(rows[start : start + limit])
+        more = start + limit < len(rows)
+        return Page(items, _cursor(items[-1]) if more and items else None)
+
     def digest(self) -> str:
         """The digest of the folded state, equal to that of a replay of the journal."""
         return self._exclusively(self._state.digest)
+
+    def _waiting_rows(self, schedule: ScheduleState) -> list[Row]:
+        """The instants that are due and undecided; behind a scan's end there may be more."""
+        if schedule.deleted or schedule.exhausted:
+            return []
+        now = self._clock.now()
+        try:
+            source = self._source_of(schedule.definition.trigger)
+            due = due_instants(source, schedule.consumed_through, now, schedule.kept)
+        except TriggerError:
+            return []
+        return [
+            Row(
+                scheduled_at=instant,
+                occurrence_id=occurrence_id(schedule.id, instant),
+                disposition="waiting",
+                detail=_why_waiting(schedule),
+                revision=schedule.revision,
+            )
+            for instant in due.instants
+        ]
 
     def _following(self, schedule_id: str, instant: datetime) -> datetime | None:
         schedule = self._state.schedules[schedule_id]
@@ -123,3 +181,26 @@ class Inspection(Shell):
     def _viewed(self, schedule_id: str) -> Schedule[OccurrenceSource]:
         schedule = self._living(schedule_id)
         return view(schedule, self._shown_trigger(schedule))
+
+
+def _why_waiting(schedule: ScheduleState) -> str:
+    """What an undecided instant waits for, where it is not a task slot or the next poll."""
+    if schedule.block is not None:
+        return f"blocked since #{schedule.block.sequence}"
+    if schedule.paused:
+        return f"paused since #{schedule.paused}"
+    if schedule.disabled:
+        return f"disabled since #{schedule.disabled}"
+    return ""
+
+
+def _cursor(row: Row) -> str:
+    return f"{row.scheduled_at.isoformat()}|{row.occurrence_id}"
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, str]:
+    try:
+        instant, _, occurrence = cursor.partition("|")
+        return datetime.fromisoformat(instant), occurrence
+    except ValueError as error:
+        raise DefinitionError("after", cursor, "is no cursor", "Give the `next` of the page before.") from error

@@ -25,7 +25,6 @@ from duly.scheduler.decisions.administration import Command
 from duly.scheduler.decisions.questions import (
     Answer,
     AskPreflight,
-    AskTarget,
     Invocation,
     Question,
     Refusal,
@@ -213,21 +212,16 @@ class Shell:
 
     def _driven(self, decision: Generator[Question, Answer, T]) -> T:
         """Runs a decision to its end, answering what it asks."""
-        answer: Answer = None
-        while True:
-            try:
-                question = decision.send(answer)
-            except StopIteration as end:
-                outcome: T = end.value
-                return outcome
-            answer = self._answer(question)
+        targets: dict[str, Target | Refusal | None] = {}
 
-    def _answer(self, question: Question) -> Answer:
-        match question:
-            case AskTarget(name):
-                return self._target(name)
-            case AskPreflight(invocation):
-                return self._preflighted(invocation)
+        def answer_to(question: Question) -> Answer:
+            if isinstance(question, AskPreflight):
+                return self._preflighted(question.invocation)
+            if question.name not in targets:
+                targets[question.name] = self._target(question.name)
+            return targets[question.name]
+
+        return driven(decision, answer_to)
 
     def _target(self, name: str) -> Target | Refusal | None:
         if self._targets is None:
@@ -252,6 +246,18 @@ class Shell:
         except Exception as error:  # whatever the host raises is its refusal, in its own words
             return Refusal(f"preflight raised {_told(error)}")
         return None if reason is None else Refusal(_shortened(str(reason)))
+
+
+def driven(decision: Generator[Question, Answer, T], answer_to: Callable[[Question], Answer]) -> T:
+    """Runs a decision to its end, answering what it asks."""
+    answer: Answer = None
+    while True:
+        try:
+            question = decision.send(answer)
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
+        answer = answer_to(question)
 
 
 def _woken(sleeper: SimpleQueue[None], timeout: float) -> bool:

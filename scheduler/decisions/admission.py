@@ -30,6 +30,7 @@ from duly.journal.entries import (
 )
 from duly.projections import State
 from duly.projections.runs import occurrence_id
+from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import Due, due_instants
 from duly.scheduler.decisions.questions import (
     Answer,
@@ -45,6 +46,8 @@ from duly.scheduler.errors import TriggerError
 from duly.scheduler.inputs import InputUnresolved, resolve_input
 from duly.scheduler.sources import OccurrenceSource
 
+ENGINE: Final = 1
+"""The version of these rules: it is recorded, and records of another are not comparable."""
 BATCH_BYTES: Final = 1 << 20
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -106,7 +109,6 @@ class _Poll:
         self.cut = False
         self._bytes = 0
         self._free = request.task_slots - len(state.started)
-        self._targets: dict[str, Target | Refusal] = {}
 
     # The batch
 
@@ -237,7 +239,7 @@ class _Poll:
     def _decide_eligible(self, turn: Turn, due: Due, instant: datetime) -> Deciding:
         """The rows of the table from the recheck on, for a due instant or the candidate."""
         exhausts = self._last(turn, due)
-        target = yield from self._target(turn.schedule.definition.target, turn.schedule.definition.target_revision)
+        target = yield from _target(turn.schedule, instant)
         if isinstance(target, Refusal):
             skipped = self._skip(turn, instant, "preflight", detail=target.detail, exhausts=exhausts)
             self._consume(turn, instant, skipped)
@@ -324,15 +326,6 @@ class _Poll:
         turn.blocking = turn.blocking or run_id
         self._offer(run_id)
 
-    def _target(self, name: str, pinned: str | None) -> Generator[Question, Answer, Target | Refusal]:
-        if name not in self._targets:
-            answer = yield AskTarget(name)
-            self._targets[name] = answer if answer is not None else Refusal(f"the target {name!r} is unknown")
-        target = self._targets[name]
-        if isinstance(target, Target) and pinned is not None and target.revision != pinned:
-            return Refusal(f"the target {name!r} is at revision {target.revision!r}, and {pinned!r} is pinned")
-        return target
-
     def _skip(  # noqa: PLR0913 - the fields of the entry
         self,
         turn: Turn,
@@ -386,3 +379,14 @@ class _Poll:
             return
         turn.through = instant
         turn.position += 1
+
+
+def _target(schedule: ScheduleState, instant: datetime) -> Generator[Question, Answer, Target | Refusal]:
+    """The schedule's target as it is now, or why it cannot be used: unknown, refused, or not at the pinned revision."""
+    name, pinned = schedule.definition.target, schedule.definition.target_revision
+    target = yield AskTarget(name, schedule.id, instant)
+    if target is None:
+        return Refusal(f"the target {name!r} is unknown")
+    if isinstance(target, Target) and pinned is not None and target.revision != pinned:
+        return Refusal(f"the target {name!r} is at revision {target.revision!r}, and {pinned!r} is pinned")
+    return target

@@ -29,7 +29,7 @@ def decide_manual_run(
     name = target or (definition.target if definition is not None else None)
     if name is None:
         raise DefinitionError("target", target, "is missing", "Name a schedule or a target.")
-    known = yield AskTarget(name)
+    known = yield AskTarget(name, None if schedule is None else schedule.id)
     if known is None or isinstance(known, Refusal):
         detail = "is unknown" if known is None else f"is refused: {known.detail}"
         raise DefinitionError("target", name, detail, "Name a target that the host knows.")

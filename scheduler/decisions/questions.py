@@ -1,7 +1,7 @@
 """What a decision may ask of the host, and what the host may answer.
 
-Rules: a question is a value; the same question within one decision gets the same answer; a host that raises, or answers
-something that is not what was asked for, has refused, in its own words.
+Rules: a question is a value; a target is the same throughout one decision; a host that raises, or answers something
+that is not what was asked for, has refused, in its own words.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class AskTarget(msgspec.Struct, frozen=True):
-    """What does this target name stand for?"""
+    """What does this target name stand for? Asked for the occurrence at `scheduled_at`, or for a manual run."""
 
     name: str
+    schedule_id: str | None = None
+    scheduled_at: datetime | None = None
 
 
 class AskPreflight(msgspec.Struct, frozen=True):

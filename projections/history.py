@@ -1,0 +1,254 @@
+"""History: what became of every occurrence of one schedule, as the record has it.
+
+Rules: one row for each occurrence that was decided, and one for each span that one entry decided or covered; what a
+clock regression made void is gone, and a span that straddles it is clipped; nothing is asked of a calendar. Which
+entries hold and which are void is taken from the one fold.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from duly.journal.entries import (
+    CalendarChanged,
+    CandidateHeld,
+    ClockRegressed,
+    Entry,
+    ErrorInfo,
+    IntervalSkipped,
+    OccurrenceAdmitted,
+    OccurrenceSkipped,
+    OccurrenceSuperseded,
+    ScheduleCreated,
+    ScheduleDeleted,
+    ScheduleDisabled,
+    ScheduleEdited,
+    ScheduleEnabled,
+    SchedulePaused,
+    ScheduleRebaselined,
+    ScheduleUnpaused,
+    TriggerRule,
+    kind_of,
+)
+from duly.projections.fold import KEPT_REASONS
+from duly.projections.ranges import range_holding
+from duly.projections.runs import RunState, occurrence_id
+from duly.projections.schedules import ScheduleState
+from duly.projections.state import State
+
+Disposition: TypeAlias = Literal["admitted", "skipped", "superseded", "held", "waiting", "interval"]
+
+_COVERING: Final = (
+    ScheduleCreated,
+    ScheduleEdited,
+    SchedulePaused,
+    ScheduleUnpaused,
+    ScheduleDisabled,
+    ScheduleEnabled,
+    ScheduleDeleted,
+)
+
+
+class Row(msgspec.Struct, kw_only=True):
+    """One occurrence, or one span of them (`interval`), and what became of it. All instants are UTC.
+
+    For a span, `scheduled_at` is its last instant, `after` its beginning (excluded; None: from the beginning of time),
+    `at_least` how many occurrences were seen in it, and `detail` the kind of its entry.
+    """
+
+    scheduled_at: datetime
+    occurrence_id: str
+    disposition: Disposition
+    reason: str | None = None
+    detail: str = ""
+    superseded_by: datetime | None = None
+    run_id: int | None = None
+    run_state: RunState | None = None
+    error: ErrorInfo | None = None
+    revision: int | None = None
+    admitted_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    sequence: int | None = None
+    after: datetime | None = None
+    at_least: int | None = None
+
+    @property
+    def key(self) -> tuple[datetime, str]:
+        """What rows are sorted by, and what a cursor names."""
+        return self.scheduled_at, self.occurrence_id
+
+
+class Reign(msgspec.Struct):
+    """Which rule a schedule's instants came from, from `start` (excluded) on."""
+
+    start: datetime
+    rule: TriggerRule
+
+
+class History:
+    """The fold of one schedule's entries into rows; feed it every entry of a journal, in order."""
+
+    def __init__(self, schedule_id: str) -> None:
+        self.schedule_id = schedule_id
+        self.rows: dict[datetime, Row] = {}
+        self.spans: list[Row] = []
+        self.doubles: list[datetime] = []
+        self.reigns: list[Reign] = []
+        self.calendar_changed: CalendarChanged | None = None
+        self._state = State()
+        self._runs: dict[int, datetime] = {}
+
+    @property
+    def schedule(self) -> ScheduleState | None:
+        """The schedule's state after what was folded, or None if it was never created."""
+        return self._state.schedules.get(self.schedule_id)
+
+    def concerns(self, entry: Entry) -> bool:
+        """Whether the entry can change anything here."""
+        return isinstance(entry, ClockRegressed) or getattr(entry, "schedule_id", None) == self.schedule_id
+
+    def apply(self, sequence: int, entry: Entry) -> None:
+        """Folds one entry in; those that do not concern this schedule change nothing."""
+        if not self.concerns(entry):
+            return
+        before = self.schedule
+        if before is not None:
+            self._void(before, entry)
+        anomalies = self._state.anomaly_count
+        self._state.apply(sequence, entry)
+        if self._state.anomaly_count == anomalies:
+            self._note(sequence, entry)
+
+    def table(self) -> list[Row]:
+        """All rows in the order of their instants; the candidate is among them, what waits is not."""
+        rows = [*self.rows.values(), *self.spans]
+        rows.sort(key=lambda row: row.key)
+        return rows
+
+    def _void(self, schedule: ScheduleState, entry: Entry) -> None:
+        if isinstance(entry, ClockRegressed) and schedule.consumed_through > entry.at + entry.tolerance:
+            self._step_back(schedule, entry.at)
+        elif isinstance(entry, ScheduleRebaselined) and entry.regressed:
+            self._step_back(schedule, entry.through)
+
+    def _step_back(self, schedule: ScheduleState, now: datetime) -> None:
+        for instant in [one for one in self.rows if one > now]:
+            row = self.rows[instant]
+            kept = row.disposition == "admitted" or row.reason in KEPT_REASONS
+            if not kept and range_holding(schedule.kept, instant) is None:
+                del self.rows[instant]
+        self.spans = [self._clipped(span, now) for span in self.spans if span.after is None or span.after < now]
+        while len(self.reigns) > 1 and self.reigns[-2].start >= now:
+            del self.reigns[-2]
+        self.reigns[-1].start = min(self.reigns[-1].start, now)
+
+    def _clipped(self, span: Row, now: datetime) -> Row:
+        if span.scheduled_at <= now:
+            return span
+        return msgspec.structs.replace(
+            span, scheduled_at=now, occurrence_id=occurrence_id(self.schedule_id, now), superseded_by=None
+        )
+
+    def _note(self, sequence: int, entry: Entry) -> None:
+        match entry:
+            case OccurrenceAdmitted():
+                self._runs[sequence] = entry.scheduled_at
+                self._put(sequence, entry, "admitted", run_id=sequence, run_state="pending", admitted_at=entry.at)
+            case OccurrenceSkipped():
+                detail = entry.detail or _told(entry)
+                self._put(sequence, entry, "skipped", reason=entry.reason, detail=detail)
+            case OccurrenceSuperseded():
+                self._put(sequence, entry, "superseded", superseded_by=entry.by)
+            case CandidateHeld():
+                self._put(sequence, entry, "held")
+            case IntervalSkipped():
+                self._span(
+                    sequence,
+                    entry,
+                    (entry.after, entry.before - datetime.resolution),
+                    reason=entry.reason,
+                    superseded_by=entry.before if entry.reason == "superseded" else None,
+                    at_least=entry.at_least,
+                )
+            case CalendarChanged():
+                self.calendar_changed = entry
+            case ScheduleRebaselined():
+                if not entry.regressed:
+                    self._span(sequence, entry, (entry.covers_after, entry.through), reason="operator")
+            case _ if isinstance(entry, _COVERING):
+                self._span(sequence, entry, (entry.covers_after, entry.covers_through))
+                if isinstance(entry, ScheduleCreated | ScheduleEdited):
+                    self.reigns.append(Reign(entry.covers_through, entry.definition.trigger))
+            case _:
+                self._note_run(getattr(entry, "run_id", 0))
+
+    def _put(
+        self,
+        sequence: int,
+        entry: OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld,
+        disposition: Disposition,
+        **fields: object,
+    ) -> None:
+        known = self.rows.get(entry.scheduled_at)
+        if known is not None and known.disposition != "held":
+            self.doubles.append(entry.scheduled_at)
+        row = Row(
+            scheduled_at=entry.scheduled_at,
+            occurrence_id=occurrence_id(self.schedule_id, entry.scheduled_at),
+            disposition=disposition,
+            revision=entry.revision,
+            sequence=sequence,
+        )
+        for name, value in fields.items():
+            setattr(row, name, value)
+        self.rows[entry.scheduled_at] = row
+
+    def _span(  # noqa: PLR0913 - the fields of the row
+        self,
+        sequence: int,
+        entry: Entry,
+        bounds: tuple[datetime | None, datetime],
+        *,
+        reason: str | None = None,
+        superseded_by: datetime | None = None,
+        at_least: int = 0,
+    ) -> None:
+        after, through = bounds
+        if after is not None and after >= through:
+            return
+        row = Row(
+            scheduled_at=through,
+            occurrence_id=occurrence_id(self.schedule_id, through),
+            disposition="interval",
+            reason=reason,
+            detail=kind_of(entry),
+            superseded_by=superseded_by,
+            revision=self._state.schedules[self.schedule_id].revision,
+            sequence=sequence,
+            after=after,
+            at_least=at_least,
+        )
+        self.spans.append(row)
+
+    def _note_run(self, run_id: int) -> None:
+        instant = self._runs.get(run_id)
+        run = self._state.run(run_id)
+        row = self.rows.get(instant) if instant is not None else None
+        if run is None or row is None:
+            return
+        row.run_state = run.state
+        row.error = run.error
+        row.started_at = run.started_at
+        row.ended_at = run.ended_at
+
+
+def _told(entry: OccurrenceSkipped) -> str:
+    if entry.blocking_run is not None:
+        return f"run {entry.blocking_run} was active"
+    if entry.by is not None:
+        return f"its period was spent by entry {entry.by}"
+    return ""
