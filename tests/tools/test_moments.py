@@ -60,7 +60,7 @@ def test_an_instant_is_read_in_any_zone_and_shown_in_utc():
     "text", ["", "now", "2026-03-29T03:00:00", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+10:00", "1204"]
 )
 def test_what_is_no_instant_is_refused(text: str):
-    with pytest.raises(ValueError, match="instant|zone|years"):
+    with pytest.raises(ValueError, match=r"instant|zone|years"):
         parse_instant(text)
 
 
@@ -73,8 +73,10 @@ def test_a_position_is_a_sequence_or_an_instant():
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str):
+    remedies: list[str] = []
     for parse in (parse_duration, parse_instant, parse_position):
         try:
             parse(text)
         except ValueError as error:
-            assert str(error)
+            remedies.append(str(error))
+    assert all(remedies)

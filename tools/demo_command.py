@@ -1,0 +1,66 @@
+"""`duly demo`: the main job in ten seconds."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from duly.scheduler.zones import zone_of
+from duly.tools.demo import BEGIN, END, Progress, new_folder, play
+from duly.tools.demo_report import print_story
+from duly.tools.localzone import local_zone
+from duly.tools.output import Format, Output, counting_bar
+from duly.tools.schedule_commands import read_crontab
+
+BAD = 1
+
+
+@click.command(short_help="The main job in ten seconds: two weeks, a downtime, a kill.")
+@click.argument("crontab", required=False)
+@click.option("--keep", metavar="DIR", help="Where to leave the journal. [default: a new temporary folder]")
+@click.option("--zone", metavar="ZONE", help="Where times without CRON_TZ are meant. [default: this machine's zone]")
+@click.option("--system", is_flag=True, help="The crontab has a user before each command.")
+@click.pass_context
+def demo(context: click.Context, crontab: str | None, keep: str | None, zone: str | None, system: bool) -> None:
+    """Keep the schedules of CRONTAB (default: one that comes with duly) in a new journal for two simulated weeks, with
+    changes of the clocks, a downtime, and a kill of the process that owns the journal. Nothing is executed.
+
+    \b
+    Example: duly demo --keep demo/
+    """
+    if crontab is None:
+        text, source = files("duly.tools").joinpath("samples/crontab").read_text(encoding="utf-8"), "samples/crontab"
+    else:
+        text, source = read_crontab(crontab)
+    used_zone = zone_of(zone or local_zone()).name
+    folder = _empty_folder(keep) if keep is not None else new_folder()
+    with ExitStack() as stack:
+        progress = _progress(stack)
+        story = play(text, folder, source=source, zone=used_zone, system=system, progress=progress)
+    right = print_story(Output(Format.TABLE), story)
+    context.exit(0 if right else BAD)
+
+
+def _empty_folder(name: str) -> Path:
+    folder = Path(name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise click.UsageError(f"{name} is there already and not empty: name a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def _progress(stack: ExitStack) -> Progress | None:
+    if not sys.stderr.isatty():
+        return None
+    bar = stack.enter_context(counting_bar())
+    task = bar.add_task("two weeks go by", total=(END - BEGIN).days)
+
+    def show(at: datetime) -> None:
+        bar.update(task, completed=(at - BEGIN).days)
+
+    return show

@@ -1,0 +1,131 @@
+"""How an answer leaves the command line: a table for people, JSON for programs, both safe to print.
+
+Rules kept here:
+- every text passes `printable` (tables, lines) or is ASCII JSON, so that nothing in a journal can drive a terminal;
+- a JSON document carries its schema and grows only additively; `jsonl` is one document, or one row, a line;
+- colour and progress appear on terminals only; what is piped is never wrapped to a screen's width.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from threading import Timer
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from duly.tools.printable import printable
+
+PIPED_WIDTH = 200
+PROGRESS_AFTER = 1.0
+"""Seconds of work after which a progress bar appears."""
+
+
+class Format(StrEnum):
+    """The form of an answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+class Output:
+    """Standard output in one of the formats."""
+
+    def __init__(self, form: Format) -> None:
+        self.format = form
+        self.console = terminal(sys.stdout)
+
+    @property
+    def for_people(self) -> bool:
+        return self.format is Format.TABLE
+
+    def document(self, schema: str, content: Mapping[str, Any]) -> None:
+        """One JSON document."""
+        indent = 2 if self.format is Format.JSON else None
+        self._write(json.dumps({"schema": schema, **content}, indent=indent) + "\n")
+
+    def rows(self, schema: str, content: Mapping[str, Any], name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """A list that is written as it comes: in one document under `name` beside `content`, or one row a line."""
+        if self.format is Format.JSONL:
+            for row in rows:
+                self._write(json.dumps({"schema": schema, **row}) + "\n")
+            return
+        opening = json.dumps({"schema": schema, **content}, indent=2).removesuffix("\n}")
+        self._write(f"{opening},\n  {json.dumps(name)}: [")
+        separator = "\n    "
+        for row in rows:
+            self._write(separator + json.dumps(row))
+            separator = ",\n    "
+        self._write("]\n}\n" if separator == "\n    " else "\n  ]\n}\n")
+
+    def line(self, text: str = "", *, style: str = "") -> None:
+        """One line for people, as long as it is."""
+        self.console.print(Text(printable(text), style=style), soft_wrap=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+        """A table for people; the columns named in `right` hold numbers."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for position, column in enumerate(columns):
+            # What a row is about stays in one piece; what is said of it is folded where a screen is too narrow.
+            table.add_column(
+                column, justify="right" if column in right else "left", overflow="fold", no_wrap=position == 0
+            )
+        for row in rows:
+            table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
+        self.console.print(table)
+
+    def grid(self, rows: Iterable[tuple[Sequence[object], str]]) -> None:
+        """Cells in columns without lines around them, each row in its style; the last column wraps."""
+        grid = Table.grid(padding=(0, 2))
+        for cells, style in rows:
+            grid.add_row(*(Text(printable(str(cell))) for cell in cells), style=style)
+        self.console.print(grid)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+
+
+def terminal(stream: Any) -> Console:
+    """A console on the stream that interprets nothing in the texts it is given."""
+    width = None if stream.isatty() else int(os.environ.get("COLUMNS", "").strip() or PIPED_WIDTH)
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+@contextmanager
+def working(what: str, *, after: float = PROGRESS_AFTER) -> Generator[None]:
+    """A bar on standard error while the block works longer than `after`, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=terminal(sys.stderr), transient=True
+    )
+    bar.add_task(what, total=None)
+    timer = Timer(after, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def counting_bar() -> Progress:
+    """A bar on standard error for work whose amount is known; it leaves no trace."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=terminal(sys.stderr), transient=True)
