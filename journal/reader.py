@@ -44,8 +44,8 @@ LOOKS = 3
 """How often bytes are read before they are called damaged."""
 
 
-class Record(NamedTuple):
-    """One entry of a journal, and where it stands."""
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One entry of a journal, and where it stands. (A struct, because it is made for each entry of a replay.)"""
 
     sequence: int
     entry: Entry
