@@ -119,12 +119,13 @@ def _owners(entries: Sequence[Numbered]) -> Iterator[Moment]:
 
 def _catching_up(following: Sequence[Numbered], at: datetime) -> str:
     counts: Counter[str] = Counter()
+    late: list[str] = []
     for _, entry in following:
         if entry.at > at:
             break
         match entry:
             case OccurrenceAdmitted(scheduled_at=scheduled_at) if scheduled_at < at:
-                counts["run late"] += 1
+                late.append(entry.schedule_id)
             case OccurrenceSkipped():
                 counts[f"skipped ({REASONS[entry.reason]})"] += 1
             case OccurrenceSuperseded():
@@ -135,7 +136,9 @@ def _catching_up(following: Sequence[Numbered], at: datetime) -> str:
                 counts["waiting for a free slot"] += 1
             case _:
                 continue
-    return ", ".join(f"{number} {what}" for what, number in counts.items()) or "nothing had come due"
+    told = [f"{number} {what}" for what, number in counts.items()]
+    told += [f"{len(late)} run late ({', '.join(late)})"] if late else []
+    return ", ".join(told) or "nothing had come due"
 
 
 def _left_behind(entries: Sequence[Numbered]) -> str:

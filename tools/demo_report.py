@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.text import Text
 
 from duly.journal import read, verify
-from duly.journal.entries import CronRule, Entry, JournalOpened
-from duly.scheduler.triggers import trigger_of
-from duly.tools.account import ScheduleAccount, account
+from duly.journal.entries import CronRule, Entry, JournalOpened, RunAbandoned, RunFailed, ScheduleCreated
+from duly.scheduler.accounting import Account, ScheduleAccount, account_of
 from duly.tools.demo import BEGIN, Story
 from duly.tools.demo_moments import Moment, moments
 from duly.tools.describe import REASONS, describe_trigger
@@ -38,16 +38,16 @@ STYLES = {
 def print_story(output: Output, story: Story) -> bool:
     """Print all of it; whether everything is as promised."""
     entries = [(record.sequence, record.entry) for record in read(story.journal)]
-    accounts = account(entries, trigger_of)
+    account = account_of(entries)
     _print_head(output, story, entries)
-    _print_accounts(output, accounts)
+    _print_accounts(output, account, entries)
     output.line()
     output.line("What happened", style="bold")
     _print_moments(output, moments(entries))
     output.line()
-    balanced = _print_proof(output, accounts)
+    balanced = _print_proof(output, account)
     intact = _print_verification(output, story.journal)
-    _print_ways_on(output, story, accounts)
+    _print_ways_on(output, story)
     return balanced and intact
 
 
@@ -63,26 +63,39 @@ def _print_head(output: Output, story: Story, entries: Sequence[tuple[int, Entry
     output.line()
 
 
-def _print_accounts(output: Output, accounts: Sequence[ScheduleAccount]) -> None:
+def _print_accounts(output: Output, account: Account, entries: Sequence[tuple[int, Entry]]) -> None:
     columns = ("schedule", "when", "due", "admitted", "not completed", "skipped", "superseded", "unaccounted")
-    output.table(columns, [_row(one) for one in accounts], right=("due", "admitted", "superseded", "unaccounted"))
+    when = {entry.schedule_id: _when(entry) for _, entry in entries if isinstance(entry, ScheduleCreated)}
+    ends = Counter(
+        (entry.schedule_id, "failed" if isinstance(entry, RunFailed) else "abandoned")
+        for _, entry in entries
+        if isinstance(entry, RunFailed | RunAbandoned)
+    )
+    listed = sorted(account.schedules, key=lambda one: list(when).index(one.schedule_id))
+    rows = [_row(one, when[one.schedule_id], ends) for one in listed]
+    output.table(columns, rows, right=("due", "admitted", "superseded", "unaccounted"))
 
 
-def _row(one: ScheduleAccount) -> list[object]:
-    rule = one.rule
-    when = f"{rule.expression} {rule.zone.rpartition('/')[2]}" if isinstance(rule, CronRule) else describe_trigger(rule)
+def _when(created: ScheduleCreated) -> str:
+    rule = created.definition.trigger
+    return f"{rule.expression} {rule.zone.rpartition('/')[2]}" if isinstance(rule, CronRule) else describe_trigger(rule)
+
+
+def _row(one: ScheduleAccount, when: str, ends: Mapping[tuple[str | None, str], int]) -> list[object]:
     wrong = len(one.unaccounted) + len(one.double) + len(one.foreign)
-    bad_ends = ", ".join(f"{one.runs[state]} {state}" for state in ("failed", "abandoned") if one.runs[state])
-    skipped = ", ".join(f"{number} {reason_in_words(reason)}" for reason, number in one.skipped.items())
+    told = [(state, ends.get((one.schedule_id, state), 0)) for state in ("failed", "abandoned")]
+    skipped = [(reason, one.counts[f"skipped:{reason}"]) for reason in REASONS]
+    skipped.append(("backlog", one.counts["interval:backlog"]))
+    superseded = one.counts["superseded"] + one.counts["interval:superseded"]
     return [
         one.schedule_id,
         when,
         f"{one.due:,}",
-        f"{one.admitted:,}",
-        Text(bad_ends, style="red"),
-        Text(skipped, style="yellow"),
-        Text(str(one.superseded or ""), style="yellow"),
-        Text(str(wrong), style="green" if wrong == 0 else "bold red"),
+        f"{one.counts['admitted']:,}",
+        Text(", ".join(f"{number} {state}" for state, number in told if number), style="red"),
+        Text(", ".join(f"{number} {reason_in_words(reason)}" for reason, number in skipped if number), style="yellow"),
+        Text(str(superseded or ""), style="yellow"),
+        Text(one.fault or str(wrong), style="green" if one.balanced else "bold red"),
     ]
 
 
@@ -98,20 +111,22 @@ def _print_moments(output: Output, told: Sequence[Moment]) -> None:
     )
 
 
-def _print_proof(output: Output, accounts: Sequence[ScheduleAccount]) -> bool:
-    due, admitted = sum(one.due for one in accounts), sum(one.admitted for one in accounts)
-    skipped, superseded = sum(sum(one.skipped.values()) for one in accounts), sum(one.superseded for one in accounts)
-    waiting = sum(one.waiting for one in accounts)
-    lost = sum(len(one.unaccounted) for one in accounts)
-    double = sum(len(one.double) for one in accounts)
-    foreign = sum(len(one.foreign) for one in accounts)
-    right = not (lost or double or foreign)
+def _print_proof(output: Output, account: Account) -> bool:
+    counts = sum((one.counts for one in account.schedules), Counter[str]())
+    due = sum(one.due for one in account.schedules)
+    parts = {
+        "admitted": counts["admitted"],
+        "skipped": counts["skipped"] + counts["interval:backlog"],
+        "superseded": counts["superseded"] + counts["interval:superseded"],
+        "still waiting": counts["waiting"] + counts["held"],
+    }
+    total = " + ".join(f"{number:,} {name}" for name, number in parts.items())
+    output.line(f"counted against the calendar: {due:,} occurrences came due = {total}")
+    double = sum(len(one.double) for one in account.schedules)
+    foreign = sum(len(one.foreign) for one in account.schedules)
+    right = account.balanced and due == sum(parts.values())
     output.line(
-        f"counted against the calendar: {due:,} occurrences came due = {admitted:,} admitted + {skipped:,} skipped + "
-        f"{superseded:,} superseded + {waiting:,} still waiting",
-    )
-    output.line(
-        f"decided twice: {double}, decided though never due: {foreign}, unaccounted: {lost}",
+        f"decided twice: {double}, decided though never due: {foreign}, unaccounted: {account.unaccounted}",
         style="green" if right else "bold red",
     )
     return right
@@ -119,15 +134,13 @@ def _print_proof(output: Output, accounts: Sequence[ScheduleAccount]) -> bool:
 
 def _print_verification(output: Output, journal: Path) -> bool:
     found = verify(journal)
-    intact = found.intact
-    text = f"journal verified, {found.entries:,} entries, chain intact" if intact else f"journal NOT intact: {found}"
-    output.line(text, style="green" if intact else "bold red")
-    return intact
+    output.line(str(found), style="green" if found.intact else "bold red")
+    return found.intact
 
 
-def _print_ways_on(output: Output, story: Story, accounts: Sequence[ScheduleAccount]) -> None:
+def _print_ways_on(output: Output, story: Story) -> None:
     duly, journal = command_name(), quoted(story.journal)
-    subject = story.kill.schedule_id if story.kill is not None else accounts[0].schedule_id
+    subject = story.kill.schedule_id if story.kill is not None else story.crontab.entries[0].schedule_id
     output.line()
     output.line(f"The journal stays in {story.journal}. To explore it:")
     output.line(f"  {duly} log {journal} --schedule {subject}")

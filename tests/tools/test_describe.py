@@ -159,7 +159,7 @@ SENTENCES: list[tuple[Entry, str]] = [
     ),
     (ClockJumped(at=AT, ahead=timedelta(minutes=7)), "CLOCK ran ahead by 7m"),
     (
-        Checkpoint(at=AT, part=1, parts=3, through=70, state=""),
+        Checkpoint(at=AT, part=1, parts=3, through=7, state=""),
         "checkpoint of everything through entry 7, part 1 of 3",
     ),
     (EntryLost(at=AT), "LOST: an entry stood here that salvage could not read"),
