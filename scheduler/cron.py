@@ -17,7 +17,7 @@ This is the only module that imports croniter.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
@@ -28,13 +28,21 @@ from croniter import croniter
 
 from duly.scheduler.errors import DefinitionError, TriggerError
 from duly.scheduler.expressions import parse_expression
-from duly.scheduler.instants import answer_at, seconds_through, seconds_until
-from duly.scheduler.zones import Zone
+from duly.scheduler.instants import instant_at
+from duly.scheduler.zones import WALL_EPOCH, Zone
 
 REMEMBERED = 16_384  # searches in each direction
 SEARCHES = 4_096  # croniter objects; each costs some kilobytes
 PROBE = 1_767_225_600  # 2026-01-01T00:00 on any wall: where an expression must have a next and a previous minute
 MINUTE = 60
+
+
+class NaiveCroniter(croniter):  # type: ignore[misc]  # croniter has no type information
+    """croniter on a wall: times are read as they stand, where croniter takes a detour over UTC that costs a tenth of a
+    search, and that some platforms refuse before 1970."""
+
+    def timestamp_to_datetime(self, timestamp: float, tzinfo: object = None) -> datetime:
+        return WALL_EPOCH + timedelta(0, timestamp)
 
 
 class WallSearch:
@@ -45,30 +53,30 @@ class WallSearch:
     def __init__(self, plain: str) -> None:
         self.plain = plain
         self.all_hours = plain.split(" ")[1] == "*"
-        self._croniter: Any = croniter(plain, PROBE)
+        self._croniter: Any = NaiveCroniter(plain, PROBE, ret_type=float)
         self._lock = Lock()
 
     def after(self, wall: int) -> int:
         """The first matching minute strictly after `wall`."""
         try:
             with self._lock:
-                found = int(self._croniter.get_next(float, wall))
+                found: float = self._croniter.get_next(start_time=wall)
         except Exception as error:
             raise self._unanswered("after", wall, error) from error
         if found <= wall or found % MINUTE:
             raise self._unanswered("after", wall, found)
-        return found
+        return int(found)
 
     def before(self, wall: int) -> int:
         """The last matching minute strictly before `wall`."""
         try:
             with self._lock:
-                found = int(self._croniter.get_prev(float, wall))
+                found: float = self._croniter.get_prev(start_time=wall)
         except Exception as error:
             raise self._unanswered("before", wall, error) from error
         if found >= wall or found % MINUTE:
             raise self._unanswered("before", wall, found)
-        return found
+        return int(found)
 
     def _unanswered(self, direction: str, wall: int, answer: object) -> TriggerError:
         return TriggerError(
@@ -105,21 +113,12 @@ def define(expression: object) -> tuple[str, str]:
     return parsed.text, parsed.plain
 
 
-def next_after(plain: str, zone: Zone, first_pass_only: bool, instant: datetime) -> datetime | None:
-    """The first occurrence strictly after `instant`, in UTC."""
-    stamp = seconds_through(instant)
-    # Occurrences are multiples of the grain, so what follows an instant follows the multiple before it.
-    return _next(plain, zone, first_pass_only, stamp - stamp % zone.grain)
-
-
-def prev_before(plain: str, zone: Zone, first_pass_only: bool, instant: datetime) -> datetime | None:
-    """The last occurrence strictly before `instant`, in UTC."""
-    stamp = seconds_until(instant)
-    return _prev(plain, zone, first_pass_only, stamp + -stamp % zone.grain)
-
-
 @lru_cache(maxsize=REMEMBERED)
-def _next(plain: str, zone: Zone, first_pass_only: bool, stamp: int) -> datetime | None:
+def next_after(plain: str, zone: Zone, first_pass_only: bool, stamp: int) -> datetime:
+    """The first occurrence strictly after the Unix time `stamp`, in UTC.
+
+    Remembered, so ask with a multiple of the zone's grain: no occurrence lies between two of them.
+    """
     search = search_of(plain)
     starts, offsets = zone.starts, zone.offsets
     segment = bisect_right(starts, stamp) - 1
@@ -129,27 +128,28 @@ def _next(plain: str, zone: Zone, first_pass_only: bool, stamp: int) -> datetime
         wall = starts[segment] + offsets[segment - 1] - 1  # the second pass is over before anything fires again
     # From here on: no minute in (wall, found) matches.
     found = search.after(wall)
-    for following in range(segment + 1, len(starts)):
+    following = segment + 1
+    while following < len(starts) and found - offset >= starts[following]:
         turn = starts[following]
-        if found - offset < turn:
-            break
         change = offsets[following] - offset
         reopened = turn + offset + min(change, 0)  # the first wall time of what is skipped or repeated
         if change > 0:
             if found < reopened + change:
                 if not search.all_hours:
-                    return answer_at(turn)
+                    return instant_at(turn)
                 wall = reopened + change - 1
                 found = search.after(wall)
         elif wall >= reopened and not first_pass_only:
             wall = reopened - 1  # the query lies in the first pass, and the second may match before it
             found = search.after(wall)
         offset += change
-    return answer_at(found - offset)
+        following += 1
+    return instant_at(found - offset)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _prev(plain: str, zone: Zone, first_pass_only: bool, stamp: int) -> datetime | None:
+def prev_before(plain: str, zone: Zone, first_pass_only: bool, stamp: int) -> datetime:
+    """The last occurrence strictly before the Unix time `stamp`, in UTC. Remembered, as `next_after` is."""
     search = search_of(plain)
     starts, offsets = zone.starts, zone.offsets
     segment = bisect_left(starts, stamp) - 1
@@ -166,14 +166,14 @@ def _prev(plain: str, zone: Zone, first_pass_only: bool, stamp: int) -> datetime
         if change > 0:
             if found >= end:
                 if not search.all_hours:
-                    return answer_at(turn)
+                    return instant_at(turn)
                 wall = end
                 found = search.before(wall)
         elif wall < end:
             wall = end  # the query lies in the second pass, and the first may match after it
             found = search.before(wall)
         offset -= change
-    return answer_at(found - offset)
+    return instant_at(found - offset)
 
 
 @cache

@@ -62,7 +62,8 @@ def parse_definition(fields: DefinitionFields, base: Definition | None = None) -
     else:
         definition = msgspec.structs.replace(base, **parsed)
     _check_limit(definition)
-    return definition
+    # As the journal gives it back, so that a live state and a replayed one hold the very same value.
+    return msgspec.json.decode(msgspec.json.encode(definition), type=Definition)
 
 
 def check_schedule_id(schedule_id: object) -> str:

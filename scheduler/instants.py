@@ -11,25 +11,25 @@ Rules kept here:
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from math import ceil, floor
 
 from duly.scheduler.errors import DefinitionError, TriggerError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
 EARLIEST = datetime(1972, 1, 1, tzinfo=UTC)
 """The first instant of the supported range."""
 LATEST = datetime(2100, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 """The last instant of the supported range."""
 
-FIRST_QUERY = int((EARLIEST - EPOCH).total_seconds())
-LAST_QUERY = ceil((LATEST - EPOCH).total_seconds())
-FIRST_ANSWER = int((EARLIEST.replace(year=1962) - EPOCH).total_seconds())
-LAST_ANSWER = int((LATEST.replace(year=2110, microsecond=0) - EPOCH).total_seconds())
+FIRST_QUERY = (EARLIEST - EPOCH) // SECOND
+LAST_QUERY = (LATEST - EPOCH) // SECOND + 1
+FIRST_ANSWER = (EARLIEST.replace(year=1962) - EPOCH) // SECOND
+LAST_ANSWER = (LATEST.replace(year=2110) - EPOCH) // SECOND
 
 
 def in_range(instant: datetime) -> bool:
     """Whether the aware `instant` lies in the supported range, 1972 … 2100 in UTC."""
-    return FIRST_QUERY <= floor(instant.timestamp()) < LAST_QUERY
+    return FIRST_QUERY <= (instant - EPOCH) // SECOND < LAST_QUERY
 
 
 def require_aware(instant: object, field: str = "instant") -> datetime:
@@ -48,13 +48,18 @@ def require_aware(instant: object, field: str = "instant") -> datetime:
 
 def instant_at(stamp: int) -> datetime:
     """The UTC datetime of a Unix time in whole seconds."""
-    return EPOCH + timedelta(seconds=stamp)
+    if stamp >= 0:
+        return datetime.fromtimestamp(stamp, UTC)
+    return EPOCH + timedelta(seconds=stamp)  # some platforms convert no negative times
 
 
 def seconds_through(instant: datetime) -> int:
     """The Unix time of the last whole second ≤ `instant`, which must be aware and in the supported range."""
-    require_aware(instant)
-    stamp = floor(instant.timestamp())
+    try:
+        stamp = (instant - EPOCH) // SECOND
+    except TypeError:  # what is naive, or no datetime, has no difference from an instant
+        require_aware(instant)
+        raise
     if not FIRST_QUERY <= stamp < LAST_QUERY:
         raise out_of_range(instant)
     return stamp
@@ -62,8 +67,8 @@ def seconds_through(instant: datetime) -> int:
 
 def seconds_until(instant: datetime) -> int:
     """The Unix time of the first whole second ≥ `instant`, which must be aware and in the supported range."""
-    seconds_through(instant)
-    return ceil(instant.timestamp())
+    stamp = seconds_through(instant)
+    return stamp + 1 if instant.microsecond else stamp
 
 
 def out_of_range(instant: datetime) -> TriggerError:
@@ -76,7 +81,7 @@ def out_of_range(instant: datetime) -> TriggerError:
 
 def is_answer(instant: datetime) -> bool:
     """Whether the aware `instant` may be an occurrence: at most ten years outside the supported range."""
-    return FIRST_ANSWER <= instant.timestamp() <= LAST_ANSWER
+    return FIRST_ANSWER <= (instant - EPOCH) // SECOND <= LAST_ANSWER
 
 
 def answer_at(stamp: int) -> datetime | None:

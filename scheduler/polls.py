@@ -133,7 +133,7 @@ class Polling(Shell):
         tolerance = self._settings().clock_tolerance
         observed: list[Entry] = []
         warnings: list[str] = []
-        ahead = self._ahead(now)
+        ahead = self._compare_clocks(now)
         if ahead > tolerance:
             observed.append(ClockJumped(at=now, ahead=ahead))
             warnings.append(f"the clock jumped ahead by {ahead}, to {now.isoformat()}")
@@ -147,7 +147,8 @@ class Polling(Shell):
         first = self._record(observed, now)
         return list(enumerate(observed, first)), warnings
 
-    def _ahead(self, now: datetime) -> timedelta:
+    def _compare_clocks(self, now: datetime) -> timedelta:
+        """How far the wall clock ran ahead of the monotonic one since this was last asked."""
         passed = self._clock.monotonic()
         last, self._last_reading = self._last_reading, (now, passed)
         if last is None:

@@ -44,7 +44,10 @@ from duly.scheduler.instants import (
     seconds_until,
 )
 from duly.scheduler.periods import next_period_start, previous_period_start
-from duly.scheduler.sources import OccurrenceSource, SourceFactory
+from duly.scheduler.sources import OccurrenceSource as OccurrenceSource
+from duly.scheduler.sources import SourceFactory as SourceFactory
+from duly.scheduler.sources import checked_next_after as checked_next_after
+from duly.scheduler.sources import checked_prev_before as checked_prev_before
 from duly.scheduler.zones import Zone, zone_of
 
 LARGEST_COUNT = 1_000_000
@@ -104,11 +107,13 @@ class Cron(_Trigger[CronRule]):
 
     def next_after(self, instant: datetime, /) -> datetime | None:
         """The first occurrence strictly after the aware `instant`, in UTC."""
-        return cron.next_after(self._plain, self._zone, self._first, instant)
+        stamp = seconds_through(instant)
+        return cron.next_after(self._plain, self._zone, self._first, stamp - stamp % self._zone.grain)
 
     def prev_before(self, instant: datetime, /) -> datetime | None:
         """The last occurrence strictly before the aware `instant`, in UTC."""
-        return cron.prev_before(self._plain, self._zone, self._first, instant)
+        stamp = seconds_until(instant)
+        return cron.prev_before(self._plain, self._zone, self._first, stamp + -stamp % self._zone.grain)
 
     def __repr__(self) -> str:
         fold = "" if self.rule.fold == "both" else f", fold={self.rule.fold!r}"

@@ -201,7 +201,7 @@ class _Poll:
         newest = due.instants[0]
         if turn.position > 0 or turn.through >= newest - TICK:
             return True
-        if not self._supersede_candidate(turn, newest):
+        if not self._settle_candidate(turn, newest):
             return False
         interval = IntervalSkipped(
             at=self.now,
@@ -221,11 +221,11 @@ class _Poll:
         definition = turn.schedule.definition
         latest = definition.misfire == "latest"
         newest = due.instants[-1]
+        if not self._settle_candidate(turn, newest):
+            return
         by = spending(turn.schedule, instant)
         if by is not None:
             self._consume(turn, instant, self._skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due)))
-            return
-        if latest and not self._supersede_candidate(turn, newest):
             return
         missed = self.now >= deadline(turn.schedule, instant)
         if missed and not latest:
@@ -362,13 +362,19 @@ class _Poll:
             )
         )
 
-    def _supersede_candidate(self, turn: Turn, by: datetime) -> bool:
-        if turn.candidate is None:
+    def _settle_candidate(self, turn: Turn, newest: datetime) -> bool:
+        """A newer instant is due: the candidate gives way, whatever becomes of the newer one."""
+        candidate = turn.candidate
+        if candidate is None:
             return True
-        if not self._supersede(turn, turn.candidate, by):
-            return False
-        turn.candidate = None
-        return True
+        by = spending(turn.schedule, candidate)
+        if by is not None:
+            settled = self._skip(turn, candidate, "spent", by=by, exhausts=False)
+        else:
+            settled = self._supersede(turn, candidate, newest)
+        if settled:
+            turn.candidate = None
+        return settled
 
     def _consume(self, turn: Turn, instant: datetime, recorded: bool) -> None:
         """Moves the turn on, if the decision found its place in the batch."""
