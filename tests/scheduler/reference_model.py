@@ -136,13 +136,12 @@ class Model(Runs):
             told = self.tell("ScheduleRebaselined", now, regressed=True, **fields)
             self._regress(schedule, through)
             return [told]
+        held = schedule.candidate is not None and schedule.candidate <= through
+        skipped = self._skip_candidate(now, schedule_id, "operator") if held else []
         schedule.consumed_through = through
         schedule.exhausted = self._next(schedule, through) is None
         fields |= {"covers_after": before, "exhausts": schedule.exhausted, "regressed": False}
-        told = self.tell("ScheduleRebaselined", now, **fields)
-        if schedule.candidate is None or schedule.candidate > through:
-            return [told]
-        return [told, *self._skip_candidate(now, schedule_id, "operator")]
+        return [*skipped, self.tell("ScheduleRebaselined", now, **fields)]
 
     def external(self, now: datetime, schedule_id: str, started_at: datetime) -> list[Told]:
         schedule = self._living(schedule_id)
@@ -173,6 +172,7 @@ class Model(Runs):
     def _baseline(self, now: datetime, schedule_id: str, kind: str, reason: str, start: datetime) -> list[Told]:
         """ "Create, pause, unpause, edit, disable, enable and delete set C = max(C, now), say in the entry what they
         cover, and skip a held candidate in the same batch" """
+        told = self._skip_candidate(now, schedule_id, reason)
         schedule = self.schedules[schedule_id]
         rule, before = schedule.rule, schedule.consumed_through
         if rule.cadence == "once_per":  # "C = max(C, first instant of the current period - 1 µs)"
@@ -180,8 +180,7 @@ class Model(Runs):
         schedule.consumed_through = start if before is None else max(before, start)
         schedule.exhausted = self._next(schedule, schedule.consumed_through) is None
         covers: Told = {"covers_after": before, "covers_through": schedule.consumed_through}
-        told = self.tell(kind, now, schedule_id=schedule_id, exhausts=schedule.exhausted, **covers)
-        return [told, *self._skip_candidate(now, schedule_id, reason)]
+        return [*told, self.tell(kind, now, schedule_id=schedule_id, exhausts=schedule.exhausted, **covers)]
 
     def _skip_candidate(self, now: datetime, schedule_id: str, reason: str) -> list[Told]:
         held = self.schedules[schedule_id].candidate

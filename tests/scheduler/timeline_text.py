@@ -40,7 +40,7 @@ OWN = {
 }
 MUST_SAY = {"poll", "declare", "run_now"}
 SILENT = {"open", "crash", "reopen", "host", "clock", "stop"}
-QUESTIONS = {"schedule", "run", "occurrence"}
+QUESTIONS = {"schedule", "run"}
 VERBS = {*OWN, *MUST_SAY, *SILENT, *QUESTIONS}
 
 
@@ -124,12 +124,38 @@ def shorten(text: str, day: date) -> str:
 
 def compared(expected: tuple[Decision, ...], actual: tuple[Decision, ...], day: date) -> tuple[list[str], list[str]]:
     """Both sides as lists of texts; of the actual details only those that the expectation at that place names."""
+    actual = _own_first(expected, actual)
     left = [_wording(decision, decision.details, day) for decision in expected]
     right: list[str] = []
     for position, decision in enumerate(actual):
         named = {name for name, _ in expected[position].details} if position < len(expected) else set[str]()
         right.append(_wording(decision, tuple(pair for pair in decision.details if pair[0] in named), day))
     return left, right
+
+
+def retold(line: Line, decided: list[str]) -> str:
+    """The line as it went: the same command, in a text that can be pasted into a timeline and passes there."""
+    command = re.sub(r"\s+(raises|covers|exhausts|next)=\S+", "", line.text.partition("->")[0].rstrip())
+    named = [shorten(subject, line.now.date()) for subject in line.subjects]
+    own = [OWN[line.verb].format(subject) for subject in named] if line.verb in OWN else []
+    others = [text for text in decided if not text.startswith(("raises ", "next ", *own))]
+    refused = [f"raises={text.removeprefix('raises ')}" for text in decided if text.startswith("raises ")]
+    asked = [text.removeprefix("next ") for text in decided if text.startswith("next ")]
+    if line.verb in QUESTIONS and not refused:
+        return f"{command.partition(line.verb)[0]}{decided[0]}"
+    silent = line.verb in OWN and not decided
+    arrow = f"-> {', '.join(others) or 'nothing'}" if others or silent or line.verb in MUST_SAY else ""
+    return "  ".join(part for part in (command, *refused, *asked, "" if refused else arrow) if part)
+
+
+def _own_first(expected: tuple[Decision, ...], actual: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    """The entry of a command is understood: it may stand anywhere in its batch, and is compared in first place."""
+    own = [decision for decision in actual if expected and decision.text == expected[0].text and _is_own(decision)]
+    return (*own, *[decision for decision in actual if decision not in own])
+
+
+def _is_own(decision: Decision) -> bool:
+    return decision.text.split()[0] in OWN
 
 
 def _short_time(match: re.Match[str]) -> str:
