@@ -48,7 +48,7 @@ from duly.journal.entries import (
 )
 from duly.projections.facts import RECENT_REQUESTS, RECENT_RUNS, Facts
 from duly.projections.ranges import extended, range_holding
-from duly.projections.runs import Run, RunEntry, advanced, contradiction
+from duly.projections.runs import Run, RunEntry, admitted_run, advanced, contradiction
 from duly.projections.schedules import Block, ScheduleState
 
 FIRST_INSTANT: Final = datetime(1972, 1, 1, tzinfo=UTC)
@@ -175,19 +175,7 @@ def _admit(state: Facts, sequence: int, entry: OccurrenceAdmitted, schedule: Sch
     schedule.active = (*schedule.active, sequence)
     state.newest_admission = schedule.id
     state.pending[sequence] = None
-    state.runs_open[sequence] = Run(
-        id=sequence,
-        schedule_id=schedule.id,
-        scheduled_at=entry.scheduled_at,
-        state="pending",
-        target=entry.target,
-        target_revision=entry.target_revision,
-        environment=entry.environment,
-        input=entry.input,
-        limits=entry.limits,
-        admitted_at=entry.at,
-        revision=entry.revision,
-    )
+    state.runs_open[sequence] = admitted_run(sequence, entry)
 
 
 def _fold_interval(state: Facts, sequence: int, entry: IntervalSkipped) -> None:
@@ -343,20 +331,7 @@ def _fold_manual(state: Facts, sequence: int, entry: RunAdmittedManually) -> Non
     if schedule is not None:
         _spend(schedule, entry.at, sequence)
     state.pending[sequence] = None
-    state.runs_open[sequence] = Run(
-        id=sequence,
-        schedule_id=entry.schedule_id,
-        scheduled_at=None,
-        state="pending",
-        target=entry.target,
-        target_revision=entry.target_revision,
-        environment=entry.environment,
-        input=entry.input,
-        limits=entry.limits,
-        admitted_at=entry.at,
-        revision=entry.revision,
-        manual=True,
-    )
+    state.runs_open[sequence] = admitted_run(sequence, entry)
     _note_request(state, sequence, entry.request)
 
 

@@ -6,18 +6,22 @@ all come from it. An ACTIVE attempt is `attempt_id`; it is ACTIVE from its resum
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from duly.journal.entries import (
     AbandonCause,
     AttemptCleared,
+    Entry,
     ErrorInfo,
     Json,
+    OccurrenceAdmitted,
     ResumeMarked,
     RunAbandoned,
+    RunAdmittedManually,
     RunCompleted,
     RunFailed,
     RunInterrupted,
@@ -29,6 +33,8 @@ RunState: TypeAlias = Literal["pending", "started", "interrupted", "completed", 
 RunEntry: TypeAlias = (
     RunStarted | RunNoted | RunCompleted | RunFailed | RunInterrupted | ResumeMarked | AttemptCleared | RunAbandoned
 )
+
+RUN_ENTRIES: Final = get_args(RunEntry)
 
 ENDED: Final[frozenset[RunState]] = frozenset({"completed", "failed", "abandoned"})
 
@@ -97,6 +103,35 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     def ended(self) -> bool:
         """Whether the run has its last result."""
         return self.state in ENDED
+
+
+def admitted_run(sequence: int, entry: OccurrenceAdmitted | RunAdmittedManually) -> Run:
+    """The run that an admission begins; its id is the admission's sequence."""
+    return Run(
+        id=sequence,
+        schedule_id=entry.schedule_id,
+        scheduled_at=None if isinstance(entry, RunAdmittedManually) else entry.scheduled_at,
+        state="pending",
+        target=entry.target,
+        target_revision=entry.target_revision,
+        environment=entry.environment,
+        input=entry.input,
+        limits=entry.limits,
+        admitted_at=entry.at,
+        revision=entry.revision,
+        manual=isinstance(entry, RunAdmittedManually),
+    )
+
+
+def recorded_run(entries: Iterable[tuple[int, Entry]], run_id: int) -> Run | None:
+    """The run as these entries have it, however long ago it ended, or None if none of them admits it."""
+    run: Run | None = None
+    for sequence, entry in entries:
+        if sequence == run_id and isinstance(entry, OccurrenceAdmitted | RunAdmittedManually):
+            run = admitted_run(sequence, entry)
+        elif run is not None and isinstance(entry, RUN_ENTRIES) and entry.run_id == run_id:
+            run = run if contradiction(run, entry) else advanced(run, sequence, entry)
+    return run
 
 
 def occurrence_id(schedule_id: str, scheduled_at: datetime) -> str:

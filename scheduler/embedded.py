@@ -142,7 +142,7 @@ class Scheduler(Polling, Administration, Execution, Inspection):
     def _reconcile(self, opened: JournalOpened, evidence: EvidenceSource | None) -> Recovery:
         replayed = self._state.sequence
         self._compare_clocks(opened.at)
-        findings = gather(self._state, evidence, self._sources)
+        findings = gather(self._state, self._journal.entries, evidence, self._sources)
         changes = calendar_changes(self._state, self._sources, opened.at, opened)
         entries: tuple[Entry, ...] = (*changes, *decide_recovery(self._state, findings, opened.at))
         first = self._record((opened, *entries), opened.at)

@@ -25,9 +25,10 @@ from duly.scheduler.decisions.runs import (
     decide_resume,
     decide_start,
     error_info,
+    has_ended,
 )
 from duly.scheduler.definitions import check_json, check_words
-from duly.scheduler.errors import DefinitionError, SchedulerClosed
+from duly.scheduler.errors import DefinitionError, SchedulerClosed, UnknownRun
 from duly.scheduler.shell import Shell
 
 
@@ -132,7 +133,13 @@ class Execution(Shell):
             runs = (self._state.run(run_id) for run_id in run_ids)
             return tuple(run for run in runs if run is not None)
 
-        return self._exclusively(work)
+        try:
+            return self._exclusively(work)
+        except UnknownRun as unknown:
+            ended = self._recorded_run(unknown.run_id or 0)
+            if ended is None:
+                raise
+            raise has_ended(ended) from None
 
 
 def checked_result(result: Result) -> Result:

@@ -18,7 +18,7 @@ from duly.projections.history import History, Row
 from duly.projections.runs import RunState, occurrence_id
 from duly.projections.schedules import ScheduleState, view
 from duly.scheduler.decisions.occurrences import due_instants, next_instant
-from duly.scheduler.decisions.runs import run_of
+from duly.scheduler.decisions.runs import unknown_run
 from duly.scheduler.errors import DefinitionError, TriggerError
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
@@ -69,8 +69,11 @@ class Inspection(Shell):
         return self._exclusively(look)
 
     def run(self, run_id: int) -> Run:
-        """A run that is open or ended lately. Raises UnknownRun."""
-        return self._exclusively(lambda: run_of(self._state, run_id))
+        """The run, however long ago it ended. Raises UnknownRun."""
+        run = self._exclusively(lambda: self._state.run(run_id)) or self._recorded_run(run_id)
+        if run is None:
+            raise unknown_run(run_id)
+        return run
 
     def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
         """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""

@@ -6,14 +6,23 @@ blocks one schedule and stops nothing; the report says what was found, decided a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from duly.journal import TornTail
-from duly.journal.entries import CalendarChanged, Entry, JournalOpened, RunAbandoned, ScheduleBlocked, kind_of
+from duly.journal.entries import (
+    CalendarChanged,
+    Entry,
+    JournalOpened,
+    OccurrenceAdmitted,
+    RunAbandoned,
+    RunAdmittedManually,
+    ScheduleBlocked,
+    kind_of,
+)
 from duly.projections import Run, State
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.recovery import Evidence, Findings, Unreadable, open_runs
@@ -63,14 +72,20 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-def gather(state: State, evidence: EvidenceSource | None, sources: Mapping[str, SourceFactory]) -> Findings:
+Record: TypeAlias = Callable[[], Iterator[tuple[int, Entry]]]
+"""Reads the journal from its beginning."""
+
+
+def gather(
+    state: State, record: Record, evidence: EvidenceSource | None, sources: Mapping[str, SourceFactory]
+) -> Findings:
     """Asks the host and the calendar about everything that recovery may have to decide."""
     gathered: dict[int, Evidence] = {}
     if evidence is not None:
         gathered = {run.id: _evidence_of(evidence, run) for run in open_runs(state)}
     return Findings(
         evidence=gathered,
-        strangers=() if evidence is None else _strangers(state, evidence),
+        strangers=() if evidence is None else _strangers(evidence, record),
         unevaluable=_unevaluable(state, sources),
     )
 
@@ -121,14 +136,18 @@ def _evidence_of(evidence: EvidenceSource, run: Run) -> Evidence:
         return Unreadable(f"{type(error).__name__}: {error}")
 
 
-def _strangers(state: State, evidence: EvidenceSource) -> tuple[tuple[int, str], ...]:
-    """Runs that the host knows and the journal never admitted: an id beyond its end, or that is no admission."""
-    known = {**state.runs_recent, **state.runs_open}
-    return tuple(
-        (run_id, schedule_id)
-        for run_id, schedule_id in evidence.runs()
-        if run_id > state.sequence or (run_id in known and known[run_id].schedule_id != schedule_id)
-    )
+def _strangers(evidence: EvidenceSource, record: Record) -> tuple[tuple[int, str], ...]:
+    """Runs that the host knows and the journal never admitted for that schedule."""
+    known = list(evidence.runs())
+    if not known:
+        return ()
+    asked = {run_id for run_id, _ in known}
+    admitted = {
+        sequence: entry.schedule_id
+        for sequence, entry in record()
+        if sequence in asked and isinstance(entry, OccurrenceAdmitted | RunAdmittedManually)
+    }
+    return tuple((run_id, one) for run_id, one in known if run_id not in admitted or admitted[run_id] != one)
 
 
 def _unevaluable(state: State, sources: Mapping[str, SourceFactory]) -> dict[str, str]:

@@ -15,9 +15,10 @@ from queue import Empty, SimpleQueue
 from threading import Lock, get_ident
 from typing import Final, TypeVar
 
-from duly.journal import Journal, UnencodableEntry, frozen_json
+from duly.journal import Journal, UnencodableEntry, frozen_json, read
 from duly.journal.entries import ClockRegressed, Entry, JournalOpened, TriggerRule
-from duly.projections import State
+from duly.projections import Run, State
+from duly.projections.runs import recorded_run
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.clock import Clock
@@ -209,6 +210,13 @@ class Shell:
             hint = "See schedules() for what there is" if schedule is None else "An id is never used again"
             raise UnknownSchedule(f"schedule {schedule_id!r} {what}", schedule_id=schedule_id, hint=hint)
         return schedule
+
+    def _recorded_run(self, run_id: int) -> Run | None:
+        """A run that has left memory, read from the journal; None if there never was one. Call without the lock."""
+        if not 0 < run_id <= self._journal.durable_sequence:
+            return None
+        entries = ((record.sequence, record.entry) for record in read(self._journal.path, after=run_id - 1))
+        return recorded_run(entries, run_id)
 
     def _driven(self, decision: Generator[Question, Answer, T]) -> T:
         """Runs a decision to its end, answering what it asks."""

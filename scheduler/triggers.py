@@ -44,11 +44,21 @@ from duly.scheduler.instants import (
     seconds_until,
 )
 from duly.scheduler.periods import next_period_start, previous_period_start
-from duly.scheduler.sources import OccurrenceSource as OccurrenceSource
-from duly.scheduler.sources import SourceFactory as SourceFactory
-from duly.scheduler.sources import checked_next_after as checked_next_after
-from duly.scheduler.sources import checked_prev_before as checked_prev_before
+from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after, checked_prev_before
 from duly.scheduler.zones import Zone, zone_of
+
+__all__ = [
+    "Cron",
+    "Every",
+    "OccurrenceSource",
+    "OncePer",
+    "OneShot",
+    "SourceFactory",
+    "checked_next_after",
+    "checked_prev_before",
+    "rule_of",
+    "trigger_of",
+]
 
 LARGEST_COUNT = 1_000_000
 TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")

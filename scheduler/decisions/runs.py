@@ -162,8 +162,13 @@ def run_of(state: State, run_id: int) -> Run:
     """The run. Raises UnknownRun."""
     run = state.run(run_id)
     if run is None:
-        raise UnknownRun(f"no run {run_id} is open or ended lately", run_id=run_id, hint="See runs() for what there is")
+        raise unknown_run(run_id)
     return run
+
+
+def unknown_run(run_id: int) -> UnknownRun:
+    """That there is no such run."""
+    return UnknownRun(f"there is no run {run_id}", run_id=run_id, hint="See runs() for what there is")
 
 
 def require_legal(run: Run, kind: type[RunEntry], verb: str) -> None:
@@ -210,6 +215,11 @@ def _cleared(run: Run, now: datetime) -> tuple[Entry, ...]:
 
 def _attempt(attempt_id: int | None) -> str:
     return "no attempt" if attempt_id is None else f"attempt {attempt_id}"
+
+
+def has_ended(run: Run) -> WrongRunState:
+    """That the run has ended, with what is recorded of its end."""
+    return _wrong_state(run, "changed any more", f"it is {run.state}")
 
 
 def _wrong_state(run: Run, verb: str, why: str) -> WrongRunState:
