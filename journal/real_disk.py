@@ -12,8 +12,9 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly.journal.disk import Identity
 from duly.journal.operating_system import Platform, this_platform
@@ -27,6 +28,8 @@ class RealDisk:
     def __init__(self, platform: Platform | None = None) -> None:
         self.platform = this_platform() if platform is None else platform
         self.locks_segments = self.platform.locks_segments
+        self._locked: dict[int, int] = {}
+        """The process that locked each handle."""
 
     def names(self, folder: Path) -> list[str]:
         """The names in the folder."""
@@ -93,12 +96,13 @@ class RealDisk:
         import portalocker  # 40 ms, and only owners need it
 
         try:
-            _locker()(file, portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
+            _locker("lock")(_Descriptor(file), portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING)
         except portalocker.AlreadyLocked:
             return False
         except portalocker.LockException as error:
             cause = error.__cause__
             raise cause if isinstance(cause, OSError) else OSError(errno.ENOLCK, str(error)) from error
+        self._locked[file] = os.getpid()
         return True
 
     def replace(self, source: Path, target: Path) -> None:
@@ -110,21 +114,43 @@ class RealDisk:
         path.unlink()
 
     def close(self, file: int) -> None:
-        """Closes the handle, and with it drops its lock."""
-        os.close(file)
+        """Closes the handle, and with it drops its lock.
+
+        The lock is dropped in so many words: a program that is just being started holds a copy of every descriptor for
+        a moment, and with it the lock. A forked child, though, only closes, because unlocking its copy would release
+        the lock of the parent.
+        """
+        try:
+            if self._locked.pop(file, None) == os.getpid():
+                _unlock(file)
+        finally:
+            os.close(file)
 
     def file_system(self, folder: Path) -> str:
         """The kind of file system the folder is on; empty if that cannot be told."""
         return self.platform.file_system(folder)
 
 
-def _locker() -> Callable[[int, Any], object]:
+class _Descriptor(NamedTuple):
+    """A descriptor in the one shape that every version of portalocker takes."""
+
+    number: int
+
+    def fileno(self) -> int:
+        return self.number
+
+
+def _unlock(file: int) -> None:
+    import portalocker
+
+    with suppress(portalocker.LockException, OSError):
+        _locker("unlock")(_Descriptor(file))
+
+
+def _locker(call: str) -> Callable[..., object]:
     """portalocker's flock, whatever an application made its default; where it has no such choice, its default."""
     import portalocker.portalocker as lockers
 
     flock: Any = getattr(lockers, "FlockLocker", None)
-    if flock is not None:
-        locker: Callable[[int, Any], object] = flock().lock
-        return locker
-    default: Any = lockers.lock
-    return default  # type: ignore[no-any-return]
+    found: Callable[..., object] = getattr(lockers if flock is None else flock(), call)
+    return found

@@ -1,0 +1,421 @@
+"""One owner, whatever happens; and refusals that change nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from duly.journal import (
+    ForeignJournal,
+    Journal,
+    JournalCorrupt,
+    JournalError,
+    JournalLocked,
+    JournalPoisoned,
+    LockUnsupported,
+    RealDisk,
+    UnreadableJournal,
+    read,
+    verify,
+)
+from duly.journal.format import header_line, seal, seed
+from duly.journal.ownership import CLAIMS
+from tests.journal.samples import NOW, CountingDisk, fail, fill, note, notes, opened, segments, snapshot
+
+posix = pytest.mark.skipif(os.name != "posix", reason="flock and fork are POSIX")
+
+
+def open_it(path: Path, disk: RealDisk | None = None) -> Journal:
+    return Journal.open(path, now=NOW, disk=disk)
+
+
+def test_a_second_handle_in_the_process_is_refused(tmp_path: Path):
+    with open_it(tmp_path / "journal"), pytest.raises(JournalLocked, match="this process owns the journal already"):
+        open_it(tmp_path / "journal")
+    open_it(tmp_path / "journal").close()
+
+
+def test_a_second_handle_of_another_thread_is_refused(tmp_path: Path):
+    refused: list[JournalLocked] = []
+
+    def take() -> None:
+        try:
+            open_it(tmp_path)
+        except JournalLocked as error:
+            refused.append(error)
+
+    with open_it(tmp_path):
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+    assert len(refused) == 1
+
+
+def test_of_many_threads_that_open_it_at_once_one_becomes_the_owner(tmp_path: Path):
+    gate = threading.Barrier(8)
+    owners: list[Journal] = []
+    refused: list[JournalLocked] = []
+
+    def take() -> None:
+        gate.wait()
+        try:
+            owners.append(open_it(tmp_path / "journal"))
+        except JournalLocked as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(owners), len(refused)) == (1, 7)
+    owners[0].close()
+
+
+@posix
+def test_a_symbolic_link_to_the_folder_is_the_same_journal(tmp_path: Path):
+    (tmp_path / "link").symlink_to(tmp_path / "journal")
+    with open_it(tmp_path / "journal"), pytest.raises(JournalLocked):
+        open_it(tmp_path / "link")
+    with open_it(tmp_path / "link") as journal:
+        assert journal.path == tmp_path / "journal"
+
+
+@posix
+def test_a_folder_of_hard_links_is_the_same_journal(tmp_path: Path):
+    with open_it(tmp_path / "journal") as journal:
+        journal.append(notes(1), NOW)
+        (tmp_path / "copy").mkdir()
+        for path in (tmp_path / "journal").iterdir():
+            os.link(path, tmp_path / "copy" / path.name)
+        with pytest.raises(JournalLocked):
+            open_it(tmp_path / "copy")
+        (tmp_path / "copy" / "LOCK").unlink()
+        with pytest.raises(JournalLocked, match="LOCK was deleted"):
+            open_it(tmp_path / "copy")
+
+
+@posix
+def test_a_renamed_folder_is_the_same_journal_and_its_owner_writes_no_more(tmp_path: Path):
+    journal = open_it(tmp_path / "journal")
+    journal.append(notes(1), NOW)
+    (tmp_path / "journal").rename(tmp_path / "moved")
+    with pytest.raises(JournalLocked):
+        open_it(tmp_path / "moved")
+    before = snapshot(tmp_path / "moved")
+    with pytest.raises(JournalPoisoned, match="moved or deleted"):
+        journal.append(notes(2), NOW)
+    journal.close()
+    assert snapshot(tmp_path / "moved") == before
+    with open_it(tmp_path / "moved") as again:
+        assert len(list(again.entries())) == 1
+
+
+@posix
+def test_a_new_journal_in_the_old_place_is_another_one(tmp_path: Path):
+    old = open_it(tmp_path / "journal")
+    (tmp_path / "journal").rename(tmp_path / "moved")
+    with open_it(tmp_path / "journal") as new:
+        with pytest.raises(JournalPoisoned, match="moved or deleted"):
+            old.append(notes(1), NOW)
+        new.append(notes(1), NOW)
+    old.close()
+
+
+def test_a_journal_inside_another_or_around_it_is_refused(tmp_path: Path):
+    fill(tmp_path / "outer", 1)
+    before = snapshot(tmp_path)
+    with pytest.raises(ForeignJournal, match="overlaps the journal"):
+        open_it(tmp_path / "outer" / "inner")
+    with pytest.raises(ForeignJournal, match="overlaps the journal"):
+        open_it(tmp_path / "outer" / "deep" / "inner")
+    assert snapshot(tmp_path) == before
+    assert sorted(path.name for path in (tmp_path / "outer").iterdir()) == sorted(
+        ["00000001-0000000000000001.jsonl", "HEAD", "LOCK"]
+    )
+    (tmp_path / "around").mkdir()
+    fill(tmp_path / "around" / "inner", 1)
+    with pytest.raises(ForeignJournal, match="overlaps the journal"):
+        open_it(tmp_path / "around")
+
+
+@posix
+def test_after_lock_was_deleted_there_is_still_no_second_owner_and_the_first_goes_on(tmp_path: Path):
+    with open_it(tmp_path) as journal:
+        journal.append(notes(1), NOW)
+        (tmp_path / "LOCK").unlink()
+        CLAIMS.forget()  # as another process, which has a registry of its own
+        with pytest.raises(JournalLocked, match="LOCK was deleted"):
+            open_it(tmp_path)
+        journal.append(notes(2), NOW)
+    assert len(list(read(tmp_path))) == 2
+
+
+@posix
+def test_nor_is_there_one_across_a_rotation(tmp_path: Path):
+    disk = CountingDisk()
+    refused: list[str] = []
+
+    def take(call: str) -> None:
+        disk.before = lambda call: None
+        CLAIMS.forget()
+        try:
+            open_it(tmp_path)
+        except JournalLocked:
+            refused.append(call)
+        disk.before = take
+
+    with Journal.open(tmp_path, now=NOW, disk=disk, segment_bytes=500) as journal:
+        (tmp_path / "LOCK").unlink()
+        disk.before = take
+        for number in range(6):
+            journal.append(notes(number), NOW)
+        attempts = disk.calls.total()
+        disk.before = lambda call: None
+    assert len(segments(tmp_path)) > 2
+    assert len(refused) > 20
+    assert attempts >= len(refused)
+    assert [record.entry for record in read(tmp_path)] == notes(*range(6))
+
+
+@posix
+def test_a_lock_that_was_replaced_keeps_nobody_s_promise(tmp_path: Path):
+    with open_it(tmp_path) as journal:
+        (tmp_path / "LOCK").unlink()
+        (tmp_path / "LOCK").write_bytes(b"")
+        CLAIMS.forget()
+        with pytest.raises(JournalLocked):
+            open_it(tmp_path)
+        journal.append(notes(1), NOW)
+
+
+def test_without_segment_locks_a_vanished_lock_ends_the_owner(tmp_path: Path):
+    disk = CountingDisk()
+    disk.locks_segments = False
+    journal = open_it(tmp_path, disk)
+    (tmp_path / "LOCK").unlink()
+    with pytest.raises(JournalPoisoned, match="LOCK was deleted while the journal was open"):
+        journal.append(notes(1), NOW)
+    journal.close()
+
+
+def test_whatever_stands_in_lock_is_of_no_importance(tmp_path: Path):
+    fill(tmp_path, 1)
+    (tmp_path / "LOCK").write_bytes(b"12345 some.host\xff\n" * 1000)
+    with open_it(tmp_path) as journal:
+        journal.append(notes(2), NOW)
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_a_lock_that_is_no_plain_file_is_refused(tmp_path: Path, kind: str):
+    fill(tmp_path / "journal", 1)
+    lock = tmp_path / "journal" / "LOCK"
+    lock.unlink()
+    if kind == "link":
+        (tmp_path / "elsewhere").write_bytes(b"")
+        lock.symlink_to(tmp_path / "elsewhere")
+    elif kind == "folder":
+        lock.mkdir()
+    else:
+        os.mkfifo(lock)
+    with pytest.raises(UnreadableJournal, match="lock file cannot be opened"):
+        open_it(tmp_path / "journal")
+
+
+def test_a_lock_that_is_granted_twice_is_no_lock(tmp_path: Path):
+    class Generous(RealDisk):
+        def lock(self, file: int) -> bool:
+            return True
+
+    with pytest.raises(LockUnsupported, match="second lock on the same file was granted too"):
+        open_it(tmp_path, Generous())
+    open_it(tmp_path).close()
+
+
+def test_a_file_system_without_locks_is_refused(tmp_path: Path):
+    class Lockless(RealDisk):
+        def lock(self, file: int) -> bool:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    with pytest.raises(LockUnsupported, match="No locks available"):
+        open_it(tmp_path, Lockless())
+
+
+@posix
+def test_portalocker_s_lockf_is_not_used_even_where_it_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import fcntl
+
+    import portalocker.portalocker
+
+    monkeypatch.setattr(portalocker.portalocker, "LOCKER", fcntl.lockf)
+    if not hasattr(portalocker.portalocker, "FlockLocker"):  # before 4.0 nothing but the default can be had
+        with pytest.raises(LockUnsupported, match="granted too"):
+            open_it(tmp_path)
+        return
+    with open_it(tmp_path):
+        CLAIMS.forget()
+        with pytest.raises(JournalLocked):
+            open_it(tmp_path)
+
+
+def test_a_network_file_system_is_refused_before_anything_is_made(tmp_path: Path):
+    class Far(RealDisk):
+        def file_system(self, folder: Path) -> str:
+            assert folder == tmp_path
+            return "nfs4"
+
+    with pytest.raises(LockUnsupported, match=r"network file system \(nfs4\)"):
+        open_it(tmp_path / "deep" / "journal", Far())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_refusal_tells_who_owns_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with Journal.open(tmp_path, now=NOW, segment_bytes=700) as journal:
+        journal.append([opened("payroll-1", 4711)], NOW)
+        journal.append(notes(1), NOW)
+        CLAIMS.forget()
+        with pytest.raises(JournalLocked, match=r"host payroll-1, pid 4711, since 2026-01-01T09:30:00\+00:00"):
+            open_it(tmp_path)
+
+
+def test_missing_parents_are_made_too(tmp_path: Path):
+    disk = CountingDisk()
+    open_it(tmp_path / "a" / "b" / "journal", disk).close()
+    assert verify(tmp_path / "a" / "b" / "journal").intact
+    assert disk.calls["sync_folder"] >= 4
+
+
+# Refusals change nothing.
+
+
+def refused(path: Path, kind: type[JournalError], reason: str, *, create: bool = True) -> None:
+    base = path if path.is_dir() else path.parent
+    before = snapshot(base), sorted(base.rglob("*"))
+    with pytest.raises(kind, match=reason) as refusal:
+        Journal.open(path, now=NOW, create=create)
+    assert refusal.value.hint
+    assert (snapshot(base), sorted(base.rglob("*"))) == before
+    # The lock is free again: whatever was wrong can be mended and tried again.
+    assert CLAIMS._held == {}
+
+
+def test_a_file_is_no_journal(tmp_path: Path):
+    (tmp_path / "journal").write_text("text")
+    refused(tmp_path / "journal", ForeignJournal, "it is a file")
+
+
+def test_a_folder_of_something_else_is_no_journal(tmp_path: Path):
+    (tmp_path / "setup.cfg").write_text("text")
+    refused(tmp_path, ForeignJournal, r"holds other files \(setup.cfg\)")
+
+
+def test_a_missing_or_empty_folder_is_no_journal_unless_it_may_be_made(tmp_path: Path):
+    refused(tmp_path / "journal", ForeignJournal, "there is no journal here", create=False)
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", ForeignJournal, "the folder is empty", create=False)
+
+
+def test_a_file_that_looks_like_a_segment_and_is_none_is_refused(tmp_path: Path):
+    fill(tmp_path, 1)
+    (tmp_path / "00000002-0000000000000002.jsonl.bak").write_bytes(b"")
+    refused(tmp_path, ForeignJournal, "looks like a segment")
+
+
+def test_what_a_file_manager_leaves_is_only_warned_of(tmp_path: Path):
+    fill(tmp_path, 1)
+    (tmp_path / ".DS_Store").write_bytes(b"")
+    with open_it(tmp_path) as journal:
+        assert journal.recovery.warnings == ("the journal's folder holds a file that is not the journal's: .DS_Store",)
+
+
+def test_a_newer_format_is_refused(tmp_path: Path):
+    fill(tmp_path, 1)
+    path = segments(tmp_path)[0]
+    header, rest = path.read_bytes().split(b"\n", 1)
+    journal_id = header[98:130].decode()
+    newer = seal(bytes(32), seed(journal_id), header[86:].replace(b'"v":1', b'"v":2')).line
+    path.write_bytes(newer + b"\n" + rest)
+    refused(tmp_path, UnreadableJournal, "format version is 2")
+
+
+def test_a_kind_of_entry_that_this_version_does_not_know_is_refused_and_not_called_damage(tmp_path: Path):
+    with open_it(tmp_path) as journal:
+        journal.enqueue_encoded(b'[{"kind":"MoonPhaseChanged","at":"2026-01-01T09:30:00Z"}]', 1, NOW)
+    refused(tmp_path, UnreadableJournal, "this version cannot read it")
+    with pytest.raises(UnreadableJournal):
+        list(read(tmp_path))
+
+
+def test_a_segment_of_another_journal_is_refused(tmp_path: Path):
+    fill(tmp_path / "one", 8, segment_bytes=700)
+    fill(tmp_path / "two", 8, segment_bytes=700)
+    name = segments(tmp_path / "one")[1].name
+    (tmp_path / "one" / name).write_bytes((tmp_path / "two" / name).read_bytes())
+    refused(tmp_path / "one", ForeignJournal, "belongs to journal")
+
+
+def test_a_missing_segment_is_refused(tmp_path: Path):
+    fill(tmp_path, 12, segment_bytes=700)
+    found = segments(tmp_path)
+    for path in found:
+        data = path.read_bytes()
+        path.unlink()
+        refused(tmp_path, JournalCorrupt, "missing")
+        path.write_bytes(data)
+    (tmp_path / "HEAD").unlink()
+    for path in found[:-1]:
+        data = path.read_bytes()
+        path.unlink()
+        refused(tmp_path, JournalCorrupt, "missing")
+        path.write_bytes(data)
+
+
+def test_a_journal_of_which_only_head_is_left_is_not_made_anew(tmp_path: Path):
+    fill(tmp_path, 1)
+    segments(tmp_path)[0].unlink()
+    refused(tmp_path, JournalCorrupt, "missing")
+
+
+def test_a_segment_with_another_header_is_refused(tmp_path: Path):
+    fill(tmp_path, 8, segment_bytes=700)
+    path = segments(tmp_path)[1]
+    header, rest = path.read_bytes().split(b"\n", 1)
+    forged = header_line(header[98:130].decode(), 2, int(path.stem[9:]), bytes(32), 12).line
+    path.write_bytes(forged + b"\n" + rest)
+    refused(tmp_path, JournalCorrupt, "does not continue the one before")
+
+
+def test_a_folder_that_may_not_be_made_or_written_is_refused(tmp_path: Path):
+    class Shut(RealDisk):
+        def make_folder(self, folder: Path) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+        def open(self, path: Path, *, write: bool = False) -> int:
+            if write:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return super().open(path)
+
+    with pytest.raises(UnreadableJournal, match=r"folder cannot be made: .*Permission denied"):
+        open_it(tmp_path / "journal", Shut())
+    assert list(tmp_path.iterdir()) == []
+    fill(tmp_path / "journal", 1)
+    before = snapshot(tmp_path)
+    with pytest.raises(UnreadableJournal, match=r"lock file cannot be opened for writing: .*Permission denied"):
+        open_it(tmp_path / "journal", Shut())
+    assert snapshot(tmp_path) == before
+
+
+def test_a_creation_that_fails_half_way_is_carried_on_by_the_next(tmp_path: Path):
+    for call in ("create", "write", "sync", "sync_folder"):
+        disk = CountingDisk()
+        disk.before = fail(call, errno.ENOSPC)
+        with pytest.raises((UnreadableJournal, LockUnsupported, OSError)):
+            open_it(tmp_path / call, disk)
+        with open_it(tmp_path / call) as journal:
+            assert journal.append([note(1)], NOW) == 1
+        assert verify(tmp_path / call).intact
