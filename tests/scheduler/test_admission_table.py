@@ -51,6 +51,21 @@ def test_a_held_candidate_is_tested_for_spent_also_with_no_slot_free() -> None:
     """)
 
 
+def test_a_candidate_gives_way_to_a_newer_instant_that_is_spent_too() -> None:
+    check("""
+        09:00  open slots=1
+        09:00  create hog once=09:01
+        09:01  poll                  -> admit hog@09:01
+        09:01  start hog@09:01
+        09:02  create daily once_per=day
+        09:02  poll                  -> hold daily@00:00
+        09:03  external daily at=2026-03-03T05:00Z
+        2026-03-03T06:00Z  poll      -> supersede daily@2026-03-02T00:00Z by 00:00, skip daily@00:00 spent
+        06:01  complete hog@2026-03-02T09:01Z
+        06:01  poll                  -> nothing
+    """)
+
+
 def test_an_older_candidate_gives_way_as_soon_as_a_newer_instant_is_due() -> None:
     check("""
         09:00  open slots=1

@@ -1,7 +1,7 @@
 """The world of a timeline: one journal folder, one clock, one host with its answers, and the scheduler in between.
 
-A crash copies the folder as it is, opens the copy and abandons what was: whatever the old process would still have
-done, the new one never sees.
+A crash copies the folder (or the disk in memory) as it is, opens the copy and abandons what was: whatever the old
+process would still have done, the new one never sees.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from duly import Error, ManualClock, Scheduler
-from duly.journal import read
+from duly import Error, ManualClock, Poll, Scheduler
+from duly.journal import Reader
 from duly.journal.entries import ClockJumped, ClockRegressed, Entry, JournalClosed, JournalOpened, OccurrenceAdmitted
+from tests.scheduler.memory_disk import MemoryDisk
 from tests.scheduler.timeline_host import Evidence, Host
 from tests.scheduler.timeline_questions import answer
 from tests.scheduler.timeline_rules import changes_of, definition_of, value_of
@@ -28,14 +29,19 @@ MANY = 1000  # polls in a row that may say "more"
 
 
 class World:
-    def __init__(self, folder: Path, lines: list[Line]) -> None:
+    def __init__(self, folder: Path, lines: list[Line], *, memory: MemoryDisk | None = None) -> None:
         opening = lines[0] if lines[0].verb == "open" else None
+        self.memory = memory
         self.clock = ManualClock(lines[0].now)
         self.host = Host()
         self.words = Words()
         self.path = folder / "journal"
         self.settings: dict[str, Any] = {"task_slots": 8}
         self._folder, self._crashes = folder, 0
+        self.polled = Poll(now=lines[0].now)
+        """The latest poll."""
+        self.entries: list[tuple[int, Entry]] = []
+        """What the latest line appended, marks of opening and closing included."""
         self._seen = 0
         self._stopped = False
         self._crashing = False
@@ -43,6 +49,7 @@ class World:
             self._set(opening)
             self.host.hear(opening.options)
         self.scheduler = self._open(Evidence())
+        self._reader = Reader(self.path, disk=self.memory)
         self._appended()
 
     def __enter__(self) -> World:
@@ -79,16 +86,24 @@ class World:
     # The scheduler's life
 
     def _open(self, evidence: Evidence) -> Scheduler:
-        return Scheduler.open(self.path, clock=self.clock, evidence=evidence, **self.host.callbacks(), **self.settings)
+        callbacks = self.host.callbacks()
+        return Scheduler.open(
+            self.path, clock=self.clock, evidence=evidence, disk=self.memory, **callbacks, **self.settings
+        )
 
     def _crash(self, evidence: Evidence) -> None:
-        self._crashes += 1
-        after = self._folder / f"journal-{self._crashes}"
-        shutil.copytree(self.path, after)
-        self.scheduler.close()
-        shutil.rmtree(self.path)
-        self.path = after
+        if self.memory is not None:
+            self.memory = self.memory.crashed()
+            self.scheduler.close()
+        else:
+            self._crashes += 1
+            after = self._folder / f"journal-{self._crashes}"
+            shutil.copytree(self.path, after)
+            self.scheduler.close()
+            shutil.rmtree(self.path)
+            self.path = after
         self.scheduler = self._open(evidence)
+        self._reader = Reader(self.path, disk=self.memory)
         self._stopped = False
 
     def _set(self, line: Line) -> None:
@@ -107,14 +122,12 @@ class World:
 
     def _appended(self) -> list[tuple[int, Entry]]:
         """What the journal holds beyond what was seen, without the marks of opening and closing."""
-        appended: list[tuple[int, Entry]] = []
-        for record in read(self.path, after=self._seen):
-            self._seen = record.sequence
-            self.words.learn(record.sequence, record.entry)
-            unheard = isinstance(record.entry, ClockJumped) and self._crashing
-            if not isinstance(record.entry, UNSEEN) and not unheard:
-                appended.append((record.sequence, record.entry))
-        return appended
+        self.entries = [(record.sequence, record.entry) for record in self._reader.records(self._seen)]
+        for sequence, entry in self.entries:
+            self._seen = sequence
+            self.words.learn(sequence, entry)
+        unheard = (*UNSEEN, ClockJumped) if self._crashing else UNSEEN
+        return [(sequence, entry) for sequence, entry in self.entries if not isinstance(entry, unheard)]
 
     # Commands
 
@@ -175,7 +188,7 @@ class World:
         start = line.options.get("start") == "yes"
         extra: list[Decision] = []
         for _ in range(MANY):
-            poll = self.scheduler.poll(start=start) if start else self.scheduler.poll()
+            poll = self.polled = self.scheduler.poll(start=start)
             admitted = [sequence for sequence, entry in poll.decisions if isinstance(entry, OccurrenceAdmitted)]
             offered = [run.id for run in poll.offered]
             assert [run.id for run in poll.admitted] == admitted
