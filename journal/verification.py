@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from duly.journal.disk import Disk
 from duly.journal.errors import JournalCorrupt
+from duly.journal.format import FIRST_HASH
 from duly.journal.judgement import SALVAGE
 from duly.journal.reader import Reader, Unfinished
 
@@ -71,15 +73,19 @@ class Verification(NamedTuple):
 
     def __str__(self) -> str:
         if self.damage is not None:
-            return f"journal damaged after {self.entries:,} entries: {self.damage.reason}. {self.damage.remedy}"
+            return f"journal damaged after {_entries(self.entries)}: {self.damage.reason}. {self.damage.remedy}"
         if self.expected:
-            return f"journal read, {self.entries:,} entries, but {self.expected}"
-        text = f"journal verified, {self.entries:,} entries, chain intact"
+            return f"journal read, {_entries(self.entries)}, but {self.expected}"
+        text = f"journal verified, {_entries(self.entries)}, chain intact"
         if self.unconfirmed:
             text += f", the last {self.unconfirmed:,} unconfirmed"
         if self.unfinished is not None:
             text += f", an unfinished tail of {self.unfinished.size:,} bytes"
         return text
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 Anchor: TypeAlias = str | tuple[int, str] | Head
@@ -122,11 +128,14 @@ def verify(
 def head(path: str | os.PathLike[str], *, disk: Disk | None = None) -> Head:
     """The last point of the chain that is known to be durable. The chain up to it is verified first."""
     reader = Reader(path, disk=disk)
-    sequence, h = 0, ""
+    proven = 0, reader.chain
+    waiting: deque[tuple[int, bytes]] = deque()
     for line in reader.lines():
-        if sequence == 0 or line.first + len(line.entries) - 1 <= reader.durable:
-            sequence, h = line.first + len(line.entries) - 1, reader.chain.hex()
-    return Head(reader.journal_id, sequence, h)
+        waiting.append((line.first + len(line.entries) - 1, reader.chain))
+        # A later line may be what proves an earlier one.
+        while waiting and waiting[0][0] <= reader.durable:
+            proven = waiting.popleft()
+    return Head(reader.journal_id, proven[0], proven[1].hex())
 
 
 def parse_anchor(expect: Anchor) -> tuple[int, str]:
@@ -161,7 +170,7 @@ class _Tally:
 
     def misfit(self, anchor: tuple[int, str], reader: Reader) -> str:
         sequence, h = anchor
-        if self._found == h or (sequence == 0 and not h):
+        if self._found == h or (sequence, h) == (0, FIRST_HASH.hex()):
             return ""
         if sequence >= reader.place.next:
             return f"it ends at sequence {reader.place.next - 1}, before the anchor at {sequence}: its tail was cut"

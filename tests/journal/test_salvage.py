@@ -1,0 +1,99 @@
+"""Salvage: what is valid goes into a new journal, what is lost leaves a mark, and no sequence moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from duly.journal import ForeignJournal, Journal, UnreadableJournal, read, salvage, verify
+from duly.journal.entries import EntryLost
+from duly.journal.salvaging import Lost
+from tests.journal.samples import NOW, fill, note, notes, segments, snapshot
+
+
+def test_a_whole_journal_is_copied_entry_by_entry_under_a_new_id(tmp_path: Path):
+    fill(tmp_path / "old", 20, segment_bytes=1000, each=2)
+    result = salvage(tmp_path / "old", tmp_path / "new", NOW)
+    assert (result.copied, result.lost) == (40, ())
+    assert result.journal_id != verify(tmp_path / "old").journal_id
+    assert [r.entry for r in read(tmp_path / "new")] == [r.entry for r in read(tmp_path / "old")]
+    assert verify(tmp_path / "new").intact
+
+
+def test_what_is_lost_is_marked_so_that_no_sequence_moves(tmp_path: Path):
+    fill(tmp_path / "old", 20, segment_bytes=1000, each=2)
+    path = segments(tmp_path / "old")[1]
+    header, first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + first[:100] + b"x" + first[101:] + second + b"".join(rest))
+    lost = int(path.stem[9:])
+    before = snapshot(tmp_path / "old")
+    result = salvage(tmp_path / "old", tmp_path / "new", NOW)
+    assert snapshot(tmp_path / "old") == before
+    assert result.lost == (Lost(lost, lost + 1),)
+    assert str(result) == f"38 entries copied to {tmp_path / 'new'}, 2 lost"
+    entries = {record.sequence: record.entry for record in read(tmp_path / "new")}
+    assert entries == {n: EntryLost(at=NOW) if n in (lost, lost + 1) else note(n) for n in range(1, 41)}
+    assert verify(tmp_path / "new").intact
+
+
+def test_a_lost_segment_and_a_lost_header_are_survived(tmp_path: Path):
+    fill(tmp_path / "old", 30, segment_bytes=1000)
+    first, second, third, *_ = segments(tmp_path / "old")
+    first.write_bytes(b"x" + first.read_bytes()[1:])
+    second.unlink()
+    result = salvage(tmp_path / "old", tmp_path / "new", NOW)
+    lost = range(int(second.stem[9:]), int(third.stem[9:]))
+    assert result.lost == (Lost(lost[0], lost[-1]),)
+    found = [r.entry for r in read(tmp_path / "new")]
+    assert found == [EntryLost(at=NOW) if number in lost else note(number) for number in range(1, 31)]
+
+
+def test_a_good_line_behind_a_lost_newline_is_found(tmp_path: Path):
+    fill(tmp_path / "old", 3)
+    path = segments(tmp_path / "old")[0]
+    header, first, second, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + first[:-1] + b"x" + second + third)
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == (Lost(1, 1),)
+    assert [r.entry for r in read(tmp_path / "new")] == [EntryLost(at=NOW), *notes(2, 3)]
+
+
+def test_copies_of_lines_and_lines_of_other_journals_are_left_out(tmp_path: Path):
+    fill(tmp_path / "old", 3)
+    fill(tmp_path / "other", 9)
+    path = segments(tmp_path / "old")[0]
+    _, first, *_ = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(path.read_bytes() + first + segments(tmp_path / "other")[0].read_bytes())
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).copied == 3
+    assert [r.entry for r in read(tmp_path / "new")] == notes(1, 2, 3)
+
+
+def test_kinds_that_this_version_does_not_know_are_copied_as_they_stand(tmp_path: Path):
+    unknown = b'{"kind":"MoonPhaseChanged","at":"2026-01-01T09:30:00Z","phase":0.5}'
+    with Journal.open(tmp_path / "old", now=NOW) as journal:
+        journal.enqueue_encoded(b"[" + unknown + b"]", 1, NOW)
+    salvage(tmp_path / "old", tmp_path / "new", NOW)
+    assert unknown in segments(tmp_path / "new")[0].read_bytes()
+
+
+def test_the_id_comes_from_head_when_every_header_is_lost(tmp_path: Path):
+    fill(tmp_path / "old", 3)
+    path = segments(tmp_path / "old")[0]
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).copied == 3
+    (tmp_path / "old" / "HEAD").unlink()
+    with pytest.raises(UnreadableJournal, match="without which no line can be checked"):
+        salvage(tmp_path / "old", tmp_path / "newer", NOW)
+    assert not (tmp_path / "newer").exists()
+
+
+def test_a_target_that_is_not_empty_is_refused(tmp_path: Path):
+    fill(tmp_path / "old", 1)
+    fill(tmp_path / "taken", 1)
+    before = snapshot(tmp_path)
+    for target in ("taken", "old"):
+        with pytest.raises(ForeignJournal, match="not empty"):
+            salvage(tmp_path / "old", tmp_path / target, NOW)
+    with pytest.raises(ForeignJournal, match="there is no journal here"):
+        salvage(tmp_path / "missing", tmp_path / "new", NOW)
+    assert snapshot(tmp_path) == before
