@@ -67,6 +67,11 @@ class Claims:
         with self._lock:
             self._held.pop(identity, None)
 
+    def held(self) -> list[Path]:
+        """The folders that this process owns."""
+        with self._lock:
+            return sorted(self._held.values())
+
     def forget(self) -> None:
         """After a fork: the child owns nothing, and the lock may be held by a thread that is not there."""
         self._lock = threading.Lock()

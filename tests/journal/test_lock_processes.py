@@ -1,12 +1,14 @@
 """Owners in processes of their own: who holds the lock, who gets it, and when it comes free. For every platform."""
 
+# pyright: reportPrivateUsage=false  # a thread that is in the middle of a commit can only be had from inside
+
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,7 +61,7 @@ class Owner:
 
 
 @contextmanager
-def owner(folder: Path) -> Iterator[Owner]:
+def owner(folder: Path) -> Generator[Owner]:
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(folder)],

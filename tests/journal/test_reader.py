@@ -160,6 +160,7 @@ def test_verify_names_file_offset_sequence_and_remedy_of_damage(tmp_path: Path):
     path.write_bytes(data[:place] + b"x" + data[place + 1 :])
     damage = verify(tmp_path).damage
     assert damage is not None
+    assert damage.sequence is not None
     assert (damage.path, damage.sequence) == (path, int(path.stem[9:]))
     assert damage.offset == data.index(b"\n") + 1
     assert "checksum does not fit" in damage.reason
