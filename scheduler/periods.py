@@ -6,32 +6,36 @@ Rules kept here:
 - the periods of a zone divide time without overlap: an instant belongs to the latest period that has begun. (Where
   clocks were set back over midnight, the evening that came twice belongs to the new day.)
 - a period that a gap swallows whole does not exist;
-- everything is pure: instants in, UTC instants out, nothing is remembered.
+- everything is pure: instants in, UTC instants out. Near each other they share one list of starts, which is remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
 from datetime import date, datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from duly.journal.entries import Period
 from duly.scheduler.instants import instant_at, seconds_through, seconds_until
 from duly.scheduler.zones import DAY, Zone, zone_of
 
+REMEMBERED = 4_096  # days, by zone and period
 FIRST_DAY = date(1970, 1, 1).toordinal()
 
 
 def period_start(instant: datetime, period: Period, zone: str | ZoneInfo | Zone) -> datetime:
     """The first instant of the period that contains the aware `instant`."""
     stamp = seconds_through(instant)
-    return instant_at(_last(start for start in _starts_around(stamp, period, zone_of(zone)) if start <= stamp))
+    starts = _starts_around(stamp, period, zone_of(zone))
+    return instant_at(starts[bisect_right(starts, stamp) - 1])
 
 
 def period_end(instant: datetime, period: Period, zone: str | ZoneInfo | Zone) -> datetime:
     """The first instant after the period that contains the aware `instant`: the next period's start."""
     stamp = seconds_through(instant)
-    return instant_at(next(start for start in _starts_around(stamp, period, zone_of(zone)) if start > stamp))
+    starts = _starts_around(stamp, period, zone_of(zone))
+    return instant_at(starts[bisect_right(starts, stamp)])
 
 
 def next_period_start(instant: datetime, period: Period, zone: str | ZoneInfo | Zone) -> datetime:
@@ -42,19 +46,19 @@ def next_period_start(instant: datetime, period: Period, zone: str | ZoneInfo | 
 def previous_period_start(instant: datetime, period: Period, zone: str | ZoneInfo | Zone) -> datetime:
     """The last period start strictly before the aware `instant`."""
     stamp = seconds_until(instant)
-    return instant_at(_last(start for start in _starts_around(stamp, period, zone_of(zone)) if start < stamp))
+    starts = _starts_around(stamp, period, zone_of(zone))
+    return instant_at(starts[bisect_left(starts, stamp) - 1])
 
 
-def _last(starts: Iterator[int]) -> int:
-    *_, last = starts
-    return last
+def _starts_around(stamp: int, period: Period, zone: Zone) -> tuple[int, ...]:
+    return _starts_near(zone.wall_at(stamp) // DAY, period, zone)
 
 
-def _starts_around(stamp: int, period: Period, zone: Zone) -> Iterator[int]:
-    """The starts of the five periods around `stamp`, ascending: two before, two after, whatever a gap swallows."""
-    day = zone.wall_at(stamp) // DAY
-    for steps in range(-2, 3):
-        yield zone.occurrences_of(_first_day(day, period, steps) * DAY, "first")[0]
+@lru_cache(maxsize=REMEMBERED)
+def _starts_near(day: int, period: Period, zone: Zone) -> tuple[int, ...]:
+    """The starts of the five periods around the local `day`, ascending: two before, two after, so that what a gap
+    swallows, or a fold sets back, leaves one on each side."""
+    return tuple(zone.occurrences_of(_first_day(day, period, steps) * DAY, "first")[0] for steps in range(-2, 3))
 
 
 def _first_day(day: int, period: Period, steps: int) -> int:
