@@ -59,7 +59,7 @@ class Outline(msgspec.Struct, gc=False):
 
 
 class _TypedOutline(Outline, gc=False):
-    e: list[_Outlined]  # pyright: ignore[reportGeneralTypeIssues, reportInvalidTypeForm]
+    e: list[_Outlined]  # pyright: ignore[reportGeneralTypeIssues, reportInvalidTypeForm]  # the kinds are known at run time
 
 
 class RawLine(msgspec.Struct, gc=False):

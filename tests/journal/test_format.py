@@ -160,3 +160,13 @@ def test_that_program_finds_every_changed_byte(tmp_path: Path):
                 verified(tmp_path / "journal")
         path.write_bytes(data)
     assert verified(tmp_path / "journal")[0] == 3
+
+
+def test_the_reference_prints_that_very_program():
+    root = Path(__file__).parents[2]
+    program = (root / "tests" / "journal" / "verifier.py").read_text(encoding="utf-8").split('"""', 2)[2].strip()
+    assert f"```python\n{program}\n```" in (root / "docs" / "reference" / "journal-format.md").read_text(
+        encoding="utf-8"
+    )
+    body = program[program.index("def verified") :].splitlines()
+    assert len(body) <= 22

@@ -1,6 +1,7 @@
 """Owners in processes of their own: who holds the lock, who gets it, and when it comes free. For every platform."""
 
-# pyright: reportPrivateUsage=false  # a thread that is in the middle of a commit can only be had from inside
+# pyright: reportPrivateUsage=false
+# (a thread that is in the middle of a commit can only be had from inside)
 
 from __future__ import annotations
 

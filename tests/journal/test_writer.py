@@ -1,6 +1,7 @@
 """Appending: what is durable when, group commit, rotation, poison."""
 
-# pyright: reportPrivateUsage=false  # what an interruption leaves behind can only be had from inside
+# pyright: reportPrivateUsage=false
+# (what an interruption leaves behind can only be had from inside)
 
 from __future__ import annotations
 
