@@ -208,8 +208,8 @@ def _verification_document(found: Verification, state: State) -> dict[str, Any]:
 
 
 def _summary(state: State) -> dict[str, Any]:
-    schedules = state.listed(deleted=True)
-    open_runs = Counter(run.state for run in state.runs_open.values())
+    schedules = state.schedules(deleted=True)
+    runs = Counter(run.state for run in state.runs())
     return {
         "sequence": state.sequence,
         "at": describe_instant(state.last_at) if state.last_at is not None else None,
@@ -220,9 +220,9 @@ def _summary(state: State) -> dict[str, Any]:
         "blocked": sum(one.blocked is not None for one in schedules),
         "exhausted": sum(one.exhausted for one in schedules),
         "candidates": sum(one.candidate is not None for one in schedules),
-        "pending": open_runs["pending"],
-        "started": open_runs["started"],
-        "interrupted": open_runs["interrupted"],
+        "pending": runs["pending"],
+        "started": runs["started"],
+        "interrupted": runs["interrupted"],
         "anomalies": state.anomaly_count,
         "lost": state.lost,
         "digest": state.digest(),

@@ -28,6 +28,7 @@ from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.demo_command import demo
 from duly.tools.log_command import log
+from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
 from duly.tools.schedule_commands import import_crontab, upcoming
 
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (ReaderLeft, BrokenPipeError):
         return _ended_by_reader()
     except Exception as error:
         if os.environ.get("DULY_TRACEBACK"):

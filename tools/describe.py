@@ -201,8 +201,7 @@ def _abandon_reason(entry: RunAbandoned) -> str:
             reason = "by an operator"
         case _:
             assert_never(entry.cause)
-    detail = f" ({entry.detail})" if entry.detail else ""
-    return f"{reason}{detail}{_signed(entry.actor, entry.note)}"
+    return f"{entry.detail or reason}{_signed(entry.actor, entry.note)}"
 
 
 def _ownership(entry: JournalOpened | JournalClosed) -> str:
@@ -250,4 +249,5 @@ def _by(entry: Entry) -> str:
 
 
 def _signed(actor: str, note: str) -> str:
-    return (f" by {actor}" if actor else "") + (f" ({note})" if note else "")
+    said = ": ".join(part for part in (f"by {actor}" if actor else "", note) if part)
+    return f" ({said})" if said else ""

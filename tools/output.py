@@ -18,14 +18,15 @@ from threading import Timer
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from duly.tools.printable import printable
 
-PIPED_WIDTH = 200
+PIPED_WIDTH = 10_000
+"""Wide enough for any row: what is piped is not folded, unless $COLUMNS says so."""
 PROGRESS_AFTER = 1.0
 """Seconds of work after which a progress bar appears."""
 
@@ -36,6 +37,11 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     JSONL = "jsonl"
+
+
+class ReaderLeft(Exception):
+    """Whoever read standard output has closed it. It is no BrokenPipeError: click and rich would end the program for
+    one, in their own way."""
 
 
 class Output:
@@ -70,7 +76,10 @@ class Output:
 
     def line(self, text: str = "", *, style: str = "") -> None:
         """One line for people, as long as it is."""
-        self.console.print(Text(printable(text), style=style), soft_wrap=True)
+        if style:
+            self._print(Text(printable(text), style=style), soft_wrap=True)
+        else:
+            self._write(printable(text) + "\n")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
         """A table for people; the columns named in `right` hold numbers."""
@@ -82,20 +91,38 @@ class Output:
             )
         for row in rows:
             table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
-        self.console.print(table)
+        self._print(table)
 
     def grid(self, rows: Iterable[tuple[Sequence[object], str]]) -> None:
         """Cells in columns without lines around them, each row in its style; the last column wraps."""
         grid = Table.grid(padding=(0, 2))
         for cells, style in rows:
             grid.add_row(*(Text(printable(str(cell))) for cell in cells), style=style)
-        self.console.print(grid)
+        self._print(grid)
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        """Hand on what was written so far."""
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise ReaderLeft from None
+
+    def _print(self, renderable: RenderableType, *, soft_wrap: bool = False) -> None:
+        if self.console.legacy_windows:  # it is coloured by calls, not by text
+            self.console.print(renderable, soft_wrap=soft_wrap)
+            return
+        with self.console.capture() as captured:
+            self.console.print(renderable, soft_wrap=soft_wrap)
+        text = captured.get()
+        if not self.console.is_terminal:
+            text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+        self._write(text)
 
     def _write(self, text: str) -> None:
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+        except BrokenPipeError:
+            raise ReaderLeft from None
 
 
 def terminal(stream: Any) -> Console:

@@ -15,7 +15,8 @@ from typing import Any
 
 import click
 
-from duly.projections import replay
+from duly.journal.entries import Definition
+from duly.projections import State, replay
 from duly.scheduler.clock import SystemClock
 from duly.scheduler.definitions import parse_definition
 from duly.scheduler.embedded import Scheduler
@@ -137,7 +138,7 @@ def _schedule_in(journal: str, schedule_id: str) -> tuple[OccurrenceSource, Zone
     state = replay(journal)
     found = state.find(schedule_id)
     if found is None:
-        near = get_close_matches(schedule_id, [one.id for one in state.listed()], n=3)
+        near = get_close_matches(schedule_id, [one.id for one in state.schedules()], n=3)
         hint = f"The nearest: {', '.join(near)}" if near else "`duly dump --projection schedules` lists what there is"
         raise UnknownSchedule(
             f"there is no schedule {schedule_id!r} in {journal}", schedule_id=schedule_id, hint=f"{hint}."
@@ -171,7 +172,7 @@ def _declare(parsed: Crontab, journal: str, actor: str, refused: list[Problem]) 
 
 def _preview(parsed: Crontab, journal: str, refused: list[Problem]) -> dict[str, str]:
     """What would become of each entry, by id."""
-    known = replay(journal).schedules if Path(journal).exists() else {}
+    state = replay(journal) if Path(journal).exists() else State()
     outcomes: dict[str, str] = {}
     for entry in parsed.entries:
         try:
@@ -179,9 +180,9 @@ def _preview(parsed: Crontab, journal: str, refused: list[Problem]) -> dict[str,
         except DefinitionError as error:
             refused.append(Problem(parsed.source, entry.line, 1, error.message, error.remedy))
             continue
-        found = known.get(entry.schedule_id)
-        unchanged = found is not None and found.definition == wanted
-        outcomes[entry.schedule_id] = "unchanged" if unchanged else "created" if found is None else "edited"
+        found = state.find(entry.schedule_id)
+        changed = [name for name in Definition.__struct_fields__ if getattr(found, name, None) != getattr(wanted, name)]
+        outcomes[entry.schedule_id] = "created" if found is None else "edited" if changed else "unchanged"
     return outcomes
 
 

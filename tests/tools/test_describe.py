@@ -68,7 +68,7 @@ PARALLEL = Definition(
 SENTENCES: list[tuple[Entry, str]] = [
     (
         ScheduleCreated(at=AT, schedule_id="a", covers_through=AT, definition=NIGHTLY, actor="ann", note="moved"),
-        "created: 30 2 * * * Europe/Berlin -> command by ann (moved)",
+        "created: 30 2 * * * Europe/Berlin -> command (by ann: moved)",
     ),
     (
         ScheduleEdited(
@@ -77,7 +77,7 @@ SENTENCES: list[tuple[Entry, str]] = [
         "edited to revision 2 (overlap, misfire): 0 * * * * UTC fold=first -> metrics revision=r7 "
         "overlap=parallel max=2 misfire=skip lateness=5m",
     ),
-    (SchedulePaused(at=AT, schedule_id="a", covers_through=AT, actor="ann"), "paused by ann"),
+    (SchedulePaused(at=AT, schedule_id="a", covers_through=AT, actor="ann"), "paused (by ann)"),
     (
         ScheduleUnpaused(at=AT, schedule_id="a", covers_after=DUE, covers_through=AT),
         "unpaused; what lay after 2026-03-29T01:00:00Z through 2026-03-29T01:00:05Z does not run",
@@ -86,7 +86,7 @@ SENTENCES: list[tuple[Entry, str]] = [
     (ScheduleEnabled(at=AT, schedule_id="a", covers_after=AT, covers_through=AT), "enabled"),
     (ScheduleDeleted(at=AT, schedule_id="a", covers_through=AT, note="moved"), "deleted (moved)"),
     (ScheduleBlocked(at=AT, schedule_id="a", cause="trigger", reason="no zone"), "BLOCKED (trigger): no zone"),
-    (ScheduleUnblocked(at=AT, schedule_id="a", actor="ann"), "unblocked by ann"),
+    (ScheduleUnblocked(at=AT, schedule_id="a", actor="ann"), "unblocked (by ann)"),
     (
         ScheduleRebaselined(at=AT, schedule_id="a", through=DUE, regressed=True),
         "watermark moved back to 2026-03-29T01:00:00Z",
@@ -119,7 +119,7 @@ SENTENCES: list[tuple[Entry, str]] = [
         CandidateHeld(at=AT, schedule_id="a", scheduled_at=DUE),
         "held 2026-03-29T01:00:00Z until a task slot is free",
     ),
-    (RunAdmittedManually(at=AT, target="command", actor="ann"), "manual run of command admitted by ann"),
+    (RunAdmittedManually(at=AT, target="command", actor="ann"), "manual run of command admitted (by ann)"),
     (RunStarted(at=AT, run_id=7), "run 7 started"),
     (RunNoted(at=AT, run_id=7, data={"pgid": 12}), 'run 7 noted: {"pgid": 12}'),
     (RunCompleted(at=AT, run_id=7, attempt_id=9, result=0), "run 7 completed in attempt 9: 0"),
