@@ -20,7 +20,7 @@ from duly.journal.judgement import SALVAGE
 from duly.journal.mark import read_mark
 from duly.journal.output import Output
 from duly.journal.ownership import Ownership, close_quietly, last_segment
-from duly.journal.recovery import Recovered, Recoverer, Recovery, create_first_segment
+from duly.journal.recovery import Recovered, Recoverer, Recovery, create_first_segment, sync_ancestors
 from duly.journal.scanning import line_blocks
 from duly.journal.segments import HEAD, REWRITE, Listing, Segment, listing
 
@@ -106,8 +106,7 @@ def _create(disk: Disk, ownership: Ownership, found: Listing, files: list[int]) 
     ownership.lock_segment(file, folder / segment.name)
     journal_id, place = create_first_segment(disk, file)
     disk.sync_folder(folder)
-    # The folder may come from a creation that a crash broke off before its own name was durable.
-    disk.sync_folder(folder.parent)
+    sync_ancestors(disk, folder)
     warnings = tuple(f"the journal's folder holds a file that is not the journal's: {n}" for n in found.strangers)
     return head, file, Recovered(journal_id, (segment,), place, Recovery(created=True, warnings=warnings))
 

@@ -23,7 +23,7 @@ from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
 from duly.journal.errors import ForeignJournal, JournalCorrupt
-from duly.journal.format import FIRST_HASH, MAX_HEADER, seed
+from duly.journal.format import FIRST_HASH, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, read_mark, vouches_for_another
 from duly.journal.real_disk import RealDisk
@@ -34,6 +34,7 @@ from duly.journal.survey import (
     Before,
     check_continues,
     damaged,
+    may_be_torn,
     readable_header,
     reader_of,
     reading,
@@ -214,17 +215,19 @@ class Reader:
     def _start(self, segment: Segment, path: Path, read: Read, sealed: bool, size: int) -> bool:
         """Reads the header. False if it is not finished yet."""
         header = readable_header(path, read)
-        if header is None:
-            mark = self.mark
-            known = mark is not None and (mark.segment >= segment.number or mark.sequence >= segment.first)
-            if sealed or known or size > MAX_HEADER:
+        before = self._before
+        if segment.number == 1 and header is not None:
+            before = before._replace(journal_id=header.journal_id)
+        try:
+            if header is None:
                 raise damaged(path, Stop(segment.first, 0, size, DAMAGED_HEADER), DAMAGED_HEADER)
+            check_continues(header, path, segment, before)
+        except (JournalCorrupt, ForeignJournal):
+            if sealed or not may_be_torn(segment, size, self.mark):
+                raise
             self.unfinished = Unfinished(path, 0, size, "the segment is being created, or its creation was torn")
             return False
-        if segment.number == 1:
-            self.journal_id = header.journal_id
-            self._before = self._before._replace(journal_id=header.journal_id)
-        check_continues(header, path, segment, self._before)
+        self._before, self.journal_id = before, before.journal_id
         begin = Place(header.first, header.h, header.size)
         mark = self._own_mark()
         if mark is not None and vouches_for_another(mark, segment.number, 0, begin):

@@ -245,6 +245,8 @@ class Recoverer:
         if tail or survey.fault:
             self._disk.sync(self._file)
         self._disk.sync_folder(self._folder)
+        if survey.durable == 0:
+            sync_ancestors(self._disk, self._folder)
         if tail or REWRITE in self._found.ours:
             self._disk.remove(self._folder / REWRITE)
             self._disk.sync_folder(self._folder)
@@ -252,6 +254,8 @@ class Recoverer:
 
     def _save(self, saved: _Saved) -> None:
         """Writes the side file; an older one holds nothing that this one does not."""
+        # The segment's own name first: a side file without it would look like a journal that lost its segments.
+        self._disk.sync_folder(self._folder)
         path = self._folder / REWRITE
         fresh = self._folder / REWRITE_NEW
         data = _encode_saved(saved)
@@ -277,11 +281,22 @@ class Recoverer:
         sealed = header_line(journal_id, self._segment.number, survey.place.next, survey.place.h, survey.previous_bytes)
         write_header(self._disk, self._file, sealed.line)
         self._disk.sync_folder(self._folder)
-        if self._segment.number == 1:
-            self._disk.sync_folder(self._folder.parent)
+        if survey.durable == 0:
+            sync_ancestors(self._disk, self._folder)
         place = Place(survey.place.next, sealed.h, len(sealed.line) + 1)
         recovery = Recovery(self._segment.number == 1, self._kept(0), 0, 0, tuple(self._warnings))
         return Recovered(journal_id, survey.segments, place, recovery)
+
+
+def sync_ancestors(disk: Disk, folder: Path) -> None:
+    """Makes the names of the folder and of those around it durable: a creation that a crash broke off may have made
+    them and not got as far as that. Once an entry was acknowledged they are."""
+    disk.sync_folder(folder.parent)
+    for ancestor in folder.parent.parents:
+        try:
+            disk.sync_folder(ancestor)
+        except OSError:
+            return  # not ours to read, so not ours to have made
 
 
 def create_first_segment(disk: Disk, file: int) -> tuple[str, Place]:

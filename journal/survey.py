@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,6 +120,13 @@ def check_continues(header: Header, path: Path, segment: Segment, before: Before
         )
 
 
+def may_be_torn(segment: Segment, size: int, mark: Mark | None) -> bool:
+    """Whether the last segment may have been torn while it was created: its header is synced before anything follows
+    it, and before HEAD names the segment."""
+    named = mark is not None and (mark.segment >= segment.number or mark.sequence >= segment.first)
+    return size <= MAX_HEADER and not named
+
+
 class Surveyor:
     """Goes through the segments of one journal, oldest first."""
 
@@ -175,17 +182,22 @@ class Surveyor:
         self._previous_bytes = size
 
     def _open_ended(self, segment: Segment, path: Path, read: Read, size: int) -> Survey:
-        header = self._header(segment, path, read)
+        header = None
+        if self._may_be_torn(segment, size):
+            # It may hold an older block of the disk: even a whole header, of another segment or another journal.
+            with suppress(JournalCorrupt, ForeignJournal):
+                header = self._header(segment, path, read)
+        else:
+            header = self._header(segment, path, read)
         if header is None:
             return self._torn_creation(segment, path, size)
         scan = self._scan(path, read, header)
         named = self._mark is not None and self._mark.segment == segment.number and self._mark.offset >= header.size
-        proven = header.size if named else 0
+        # The header was synced before anything was written after it, and before HEAD named the segment.
+        proven = header.size if named or size > header.size else 0
         unproven: deque[tuple[int, int]] = deque()
         for offset, _ in scan.run(decode_outline):
             self._compare_with_mark(path, segment, offset, scan.place)
-            # The header was synced before the first line was written.
-            proven = proven or header.size
             unproven.append((scan.next - 1, scan.offset))
             self._durable = max(self._durable, scan.durable)
             while unproven and unproven[0][0] <= self._durable:
@@ -207,10 +219,11 @@ class Surveyor:
             previous_bytes=self._previous_bytes,
         )
 
+    def _may_be_torn(self, segment: Segment, size: int) -> bool:
+        return may_be_torn(segment, size, self._mark)
+
     def _torn_creation(self, segment: Segment, path: Path, size: int) -> Survey:
-        mark = self._mark
-        known = mark is not None and (mark.segment >= segment.number or mark.sequence >= segment.first)
-        if known or size > MAX_HEADER:
+        if not self._may_be_torn(segment, size):
             raise damaged(path, Stop(segment.first, 0, size, DAMAGED_HEADER), DAMAGED_HEADER)
         stop = Stop(self._place.next, 0, size, "")
         damage = damage_at(stop, last=True, durable=self._durable, proof=None)

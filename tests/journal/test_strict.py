@@ -33,7 +33,7 @@ def test_json_comes_back_as_a_copy_of_its_own():
     original = {"a": [1, 2.5, None, True, "ü"], "b": {"c": (1, 2)}}
     frozen = frozen_json(original, name="input")
     assert frozen == {"a": [1, 2.5, None, True, "ü"], "b": {"c": [1, 2]}}
-    original["a"].append(3)  # type: ignore[attr-defined]
+    original["a"].append(3)  # type: ignore[attr-defined]  # it is a list
     assert frozen["a"] == [1, 2.5, None, True, "ü"]
 
 
@@ -86,10 +86,10 @@ def test_an_endless_structure_is_refused():
         note(1, nested(40)),
         note(1, nested(5000)),
         RunNoted(at=NOW.replace(tzinfo=None), run_id=1),
-        RunNoted(at="soon", run_id=1),  # type: ignore[arg-type]
-        RunNoted(at=NOW, run_id="one"),  # type: ignore[arg-type]
+        RunNoted(at="soon", run_id=1),  # type: ignore[arg-type]  # that is the point
+        RunNoted(at=NOW, run_id="one"),  # type: ignore[arg-type]  # that is the point
         RunCompleted(at=NOW, run_id=1, result=object()),
-        ClockJumped(at=NOW, ahead=5),  # type: ignore[arg-type]
+        ClockJumped(at=NOW, ahead=5),  # type: ignore[arg-type]  # that is the point
         OccurrenceAdmitted(at=NOW, schedule_id="s", scheduled_at=NOW, target="t", input={"a": float("nan")}),
         ScheduleCreated(
             at=NOW,

@@ -20,7 +20,7 @@ from tests.journal.samples import NOW, CountingDisk, fail, fill, note, notes, se
 
 def numbers(path: Path) -> list[int]:
     """The run ids in the journal, in order."""
-    return [record.entry.run_id for record in read(path)]  # type: ignore[union-attr]
+    return [record.entry.run_id for record in read(path)]  # type: ignore[union-attr]  # they are all notes
 
 
 def test_what_is_appended_is_durable_and_read_back_in_order(tmp_path: Path):
