@@ -62,8 +62,7 @@ def describe_change(zone: Zone, previous: datetime, instant: datetime) -> str:
     changes = clock_changes(zone, previous, instant)
     remarks = [str(change) for change in changes]
     if changes and changes[-1].at == instant and changes[-1].forward:
-        gap = f"{changes[-1].before:%H:%M} to {changes[-1].after:%H:%M}"
-        remarks[-1] += f"; what lies from {gap} fires now"
+        remarks.append("skipped times fire now")
     if is_repeated(zone, instant):
         remarks.append(f"{'second' if local.fold else 'first'} {local:%H:%M} of two")
     return "; ".join(remarks)

@@ -22,7 +22,7 @@ def remarks(expression: str, zone: str, after: datetime, count: int) -> list[tup
 
 def test_a_skipped_time_is_remarked():
     assert remarks("30 2 * * *", "America/New_York", datetime(2026, 3, 7, 12, tzinfo=UTC), 2) == [
-        ("03-08 03:00 EDT", "clocks go forward 02:00 -> 03:00 (EDT); what lies from 02:00 to 03:00 fires now"),
+        ("03-08 03:00 EDT", "clocks go forward 02:00 -> 03:00 (EDT); skipped times fire now"),
         ("03-09 02:30 EDT", ""),
     ]
 
