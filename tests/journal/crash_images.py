@@ -24,6 +24,27 @@ FILLERS: tuple[Filler, ...] = ("before", "zeros", "noise", "old", "foreign")
 """What stands where a pending write did not arrive: what was there before, or what a disk may show instead."""
 
 
+class Blocks:
+    """Where old and foreign blocks come from: what this disk held before, and another journal on another disk."""
+
+    def __init__(self, disk: SimulatedDisk, foreign: SimulatedDisk | None = None) -> None:
+        self._buried = b"".join(disk.buried[-8:])
+        self._ours = disk
+        self._foreign = foreign
+
+    def of(self, kind: Filler, name: str, random: Random) -> bytes:
+        """Blocks of that kind that a file of this name may get: of the file's own kind, or any."""
+        if kind == "foreign":
+            return b"" if self._foreign is None else self._choose(self._foreign, name, random)
+        if kind == "old":
+            return self._buried if random.random() < 0.5 else self._choose(self._ours, name, random)
+        return b""
+
+    def _choose(self, disk: SimulatedDisk, name: str, random: Random) -> bytes:
+        alike = [bytes(file.cache) for path, file in disk.walk() if path.rpartition("/")[2][8:9] == name[8:9]]
+        return random.choice(alike) if alike else b""
+
+
 class Filling(NamedTuple):
     """What to fill holes with: the kind, and the bytes that `old` and `foreign` blocks are taken from."""
 
@@ -96,15 +117,13 @@ def scattered(file: File, kept: Sequence[bool], fill: Filling, *, full: bool) ->
     return bytes(content)
 
 
-def power_loss(
-    disk: SimulatedDisk, random: Random, *, foreign: bytes = b"", intact_names: bool = False
-) -> SimulatedDisk:
+def power_loss(disk: SimulatedDisk, random: Random, *, foreign: SimulatedDisk | None = None) -> SimulatedDisk:
     """One image, drawn from `random`."""
     style = random.random()
-    old = b"".join(disk.buried[-8:])
+    blocks = Blocks(disk, foreign)
     seen: dict[int, File | Folder] = {}
 
-    def file_image(file: File) -> bytes:
+    def file_image(name: str, file: File) -> bytes:
         if not file.pending and not file.limbo and file.limbo_size is None:
             return file.durable
         draw = style if random.random() < 0.7 else random.random()
@@ -114,23 +133,22 @@ def power_loss(
             return bytes(file.cache)
         if draw < 0.40:
             return cut_after(file, random.randrange(pending_bytes(file) + 1))
-        parts = pieces(file)
-        odds = random.choice((0.2, 0.5, 0.8))
-        kept = [random.random() < odds for _ in parts]
+        odds = random.choice((0.0, 0.2, 0.5, 0.8))
+        kept = [random.random() < odds for _ in pieces(file)]
         kind = random.choice(FILLERS)
-        fill = Filling(kind, foreign if kind == "foreign" else old, random)
+        fill = Filling(kind, blocks.of(kind, name, random), random)
         return scattered(file, kept, fill, full=random.random() < 0.75)
 
     def folder_image(folder: Folder) -> Folder:
         image = Folder(inode=folder.inode)
         names = dict(folder.durable)
         for change in folder.pending:
-            if intact_names or random.random() < 0.6:
+            if random.random() < 0.6:
                 applied(names, change)
         for name, node in names.items():
             found = seen.get(node.inode)
             if found is None:
-                found = folder_image(node) if isinstance(node, Folder) else _settled(node.inode, file_image(node))
+                found = folder_image(node) if isinstance(node, Folder) else _settled(node.inode, file_image(name, node))
                 seen[node.inode] = found
             image.cache[name] = found
         image.durable = dict(image.cache)
@@ -148,10 +166,18 @@ def every_simple_loss(disk: SimulatedDisk, *, step: int = 1) -> Iterator[Simulat
         for names in (False, True):
             yield _rebuilt(disk, {}, default=others, names=names)
     for file in {id(each): each for each in _all_files(disk.root)}.values():
-        for count in range(0, pending_bytes(file) + 1, step):
+        total = pending_bytes(file)
+        for count in range(max(0, total - _last_version(file)), total + 1, step):
             content = cut_after(file, count)
             for others in (False, True):
                 yield _rebuilt(disk, {file.inode: content}, default=others, names=True)
+
+
+def _last_version(file: File) -> int:
+    """The pending bytes that are worth cutting: all, unless one place was only written over and over."""
+    places = {(each.offset, len(each.data)) if isinstance(each, Write) else None for each in file.pending}
+    place = places.pop() if len(places) == 1 else None
+    return pending_bytes(file) if place is None else place[1]
 
 
 def every_subset(disk: SimulatedDisk, file: File, fills: Sequence[Filling]) -> Iterator[SimulatedDisk]:
@@ -167,9 +193,9 @@ def every_subset(disk: SimulatedDisk, file: File, fills: Sequence[Filling]) -> I
 def digest(disk: SimulatedDisk) -> bytes:
     """What tells two images apart: every name with the contents that are seen and those that are durable."""
     summary = hashlib.blake2b(digest_size=16)
-    for path, file in sorted(disk.files().items()):
+    for path, file in sorted(disk.walk(), key=lambda each: each[0]):
         content = bytes(file.cache)
-        summary.update(b"%s\0%d\0" % (str(path).encode(), len(content)))
+        summary.update(b"%s\0%d\0" % (path.encode(), len(content)))
         summary.update(content)
         if file.durable != content:
             summary.update(b"\1%d\0" % len(file.durable))
@@ -185,7 +211,7 @@ def _filling(fill: Filling, start: int, end: int) -> bytes:
         return _noise[at : at + size]
     if kind == "zeros" or not source:
         return bytes(size)
-    if kind == "foreign" and end <= len(source) and random.random() < 0.5:
+    if end <= len(source) and random.random() < 0.6:
         return source[start:end]
     at = random.randrange(max(1, len(source) - size + 1))
     block = source[at : at + size]

@@ -240,6 +240,8 @@ class SimulatedDisk:
         self.device = next(_devices)
         self.root = Folder(inode=1)
         self.calls = 0
+        self.last_call: tuple[Call | None, str] = (None, "")
+        self.locks_segments = True
         self.log: list[tuple[Call, str]] | None = None
         self.watch: Callable[[SimulatedDisk], None] | None = None
         self.faults: dict[int, Fault] = {}
@@ -404,6 +406,10 @@ class SimulatedDisk:
                 opened.file.holder = None
             del self._handles[file]
 
+    def file_system(self, folder: Path) -> str:
+        del folder
+        return "simulated"
+
     # what a test does to it
 
     def kill(self) -> SimulatedDisk:
@@ -428,11 +434,15 @@ class SimulatedDisk:
 
     def used(self) -> int:
         """The bytes of all files."""
-        return sum(len(file.cache) for file in self.files().values())
+        return sum(len(file.cache) for _, file in self.walk())
 
     def files(self) -> dict[Path, File]:
         """Every file by its path, as it is seen."""
-        return dict(_walk(Root, self.root))
+        return {Root / name: file for name, file in self.walk()}
+
+    def walk(self) -> Iterator[tuple[str, File]]:
+        """Every file with its path below the root, as it is seen."""
+        return _walk("", self.root)
 
     def file(self, path: Path) -> File:
         """The file at the path."""
@@ -444,6 +454,10 @@ class SimulatedDisk:
         """What is open, for tests that nothing leaks."""
         return [opened.path for opened in self._handles.values()]
 
+    def locked(self) -> list[Path]:
+        """The files whose lock somebody holds."""
+        return [path for path, file in self.files().items() if file.holder is not None]
+
     # inside
 
     def _begin(self, call: Call, path: Path, half: Callable[[Fault], None] | None = None) -> Fault | None:
@@ -451,6 +465,7 @@ class SimulatedDisk:
         if self.dead:
             raise PowerLost
         self.calls += 1
+        self.last_call = (call, path.name)
         if self.log is not None:
             self.log.append((call, path.name))
         fault = self.faults.get(self.calls)
@@ -489,7 +504,10 @@ class SimulatedDisk:
 
     def _node(self, path: Path) -> File | Folder:
         node: File | Folder = self.root
-        for part in path.relative_to(Root).parts:
+        parts = path.parts
+        if parts[: len(Root.parts)] != Root.parts:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        for part in parts[len(Root.parts) :]:
             if not isinstance(node, Folder):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
             found = node.cache.get(part)
@@ -534,12 +552,12 @@ def _forget_middle(pending: list[Write | Cut]) -> None:
         del pending[-6]
 
 
-def _walk(path: Path, folder: Folder) -> Iterator[tuple[Path, File]]:
+def _walk(path: str, folder: Folder) -> Iterator[tuple[str, File]]:
     for name, node in folder.cache.items():
         if isinstance(node, Folder):
-            yield from _walk(path / name, node)
+            yield from _walk(f"{path}{name}/", node)
         else:
-            yield path / name, node
+            yield path + name, node
 
 
 def _copied(folder: Folder, known: dict[int, File | Folder]) -> Folder:

@@ -71,7 +71,8 @@ def test_a_missing_page_may_hold_an_old_block_of_the_same_disk() -> None:
 
 def test_a_missing_page_may_hold_a_block_of_another_journal() -> None:
     disk, _ = a_disk(b"", b"N" * 200)
-    contents = [bytes(power_loss(disk, seeded(seed), foreign=b"foreign" * 40).file(FILE).cache) for seed in range(200)]
+    foreign, _ = a_disk(b"foreign" * 40)
+    contents = [bytes(power_loss(disk, seeded(seed), foreign=foreign).file(FILE).cache) for seed in range(200)]
     assert any(b"foreign" in content for content in contents)
 
 
