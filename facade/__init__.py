@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from duly.journal.errors import UnencodableEntry as UnencodableEntry
     from duly.journal.errors import UnreadableJournal as UnreadableJournal
     from duly.projections import Anomaly as Anomaly
+    from duly.projections import BadCursor as BadCursor
     from duly.projections import Block as Block
+    from duly.projections import NotRecorded as NotRecorded
+    from duly.projections import Page as Page
+    from duly.projections import Row as Row
     from duly.projections import Run as Run
     from duly.projections import Schedule as Schedule
     from duly.projections import State as State
@@ -53,7 +57,6 @@ if TYPE_CHECKING:
     from duly.scheduler.errors import WrongRunState as WrongRunState
     from duly.scheduler.execution import Attempt as Attempt
     from duly.scheduler.inputs import occurrence as occurrence
-    from duly.scheduler.inspection import Page as Page
     from duly.scheduler.inspection import Upcoming as Upcoming
     from duly.scheduler.polls import Poll as Poll
     from duly.scheduler.reconciling import EvidenceSource as EvidenceSource
@@ -74,12 +77,12 @@ PUBLIC = MappingProxyType(
             "JournalLocked JournalPoisoned LockUnsupported UnencodableEntry UnreadableJournal",
             "scheduler.clock": "Clock ManualClock SystemClock",
             "scheduler.decisions.questions": "Invocation Target",
-            "projections": "Anomaly Block Run Schedule State",
+            "projections": "Anomaly BadCursor Block NotRecorded Page Row Run Schedule State",
             "scheduler.decisions.runs": "Completed Failed Interrupted StillRunning",
             "scheduler.embedded": "Scheduler",
             "scheduler.execution": "Attempt",
             "scheduler.inputs": "occurrence",
-            "scheduler.inspection": "Page Upcoming",
+            "scheduler.inspection": "Upcoming",
             "scheduler.polls": "Poll",
             "scheduler.reconciling": "EvidenceSource Recovery",
             "scheduler.errors": "Blocked ClockUnusable DefinitionError DuplicateSchedule NoTaskSlot RevisionConflict "

@@ -11,9 +11,24 @@ if __name__ != "duly.projections":
 
 from duly.projections.dump import PROJECTIONS, dump
 from duly.projections.facts import Anomaly
+from duly.projections.history import BadCursor, History, Page, Row
 from duly.projections.replay import replay
 from duly.projections.runs import Run
 from duly.projections.schedules import Block, Schedule
-from duly.projections.state import State
+from duly.projections.state import NotRecorded, State
 
-__all__ = ["PROJECTIONS", "Anomaly", "Block", "Run", "Schedule", "State", "dump", "replay"]
+__all__ = [
+    "PROJECTIONS",
+    "Anomaly",
+    "BadCursor",
+    "Block",
+    "History",
+    "NotRecorded",
+    "Page",
+    "Row",
+    "Run",
+    "Schedule",
+    "State",
+    "dump",
+    "replay",
+]

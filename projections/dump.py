@@ -31,7 +31,7 @@ def dump(state: State, name: str | None = None) -> dict[str, Any]:
 
 
 def _schedules(state: State) -> list[dict[str, Any]]:
-    return [_schedule_row(one) for one in state.listed(deleted=True)]
+    return [_schedule_row(one) for one in state.schedules(deleted=True)]
 
 
 def _schedule_row(schedule: Schedule[Any]) -> dict[str, Any]:
@@ -47,14 +47,14 @@ def _consumed(state: State) -> list[dict[str, Any]]:
             "kept": [[msgspec.to_builtins(start), msgspec.to_builtins(end)] for start, end in one.kept],
             "exhausted": one.exhausted,
         }
-        for key, one in sorted(state.schedules.items())
+        for key, one in sorted(state.by_id.items())
     ]
 
 
 def _candidates(state: State) -> list[dict[str, Any]]:
     return [
         {"schedule_id": key, "candidate": msgspec.to_builtins(one.candidate)}
-        for key, one in sorted(state.schedules.items())
+        for key, one in sorted(state.by_id.items())
         if one.candidate is not None
     ]
 

@@ -37,7 +37,7 @@ class Facts:
 
     def __init__(self) -> None:
         self.sequence = 0
-        self.schedules: dict[str, ScheduleState] = {}
+        self.by_id: dict[str, ScheduleState] = {}
         self.runs_open: dict[int, Run] = {}
         self.runs_recent: dict[int, Run] = {}
         self.pending: dict[int, None] = {}
@@ -64,8 +64,8 @@ class Facts:
 
     def _parts(self) -> Iterator[object]:
         yield self.sequence, self.highest_at, self.last_at, self.newest_admission, self.opened_sequence, self.lost
-        for schedule_id in sorted(self.schedules):
-            yield self.schedules[schedule_id]
+        for schedule_id in sorted(self.by_id):
+            yield self.by_id[schedule_id]
         for run_id in sorted(self.runs_open):
             yield self.runs_open[run_id]
         yield list(self.runs_recent.values())
@@ -83,6 +83,6 @@ class Facts:
         self.anomaly_count += 1
         if len(self.anomalies) < RECENT_ANOMALIES:
             self.anomalies.append(anomaly)
-        found = self.schedules.get(schedule_id) if schedule_id is not None else None
+        found = self.by_id.get(schedule_id) if schedule_id is not None else None
         if found is not None and found.block is None:
             found.block = Block(sequence, "anomaly", f"{anomaly.kind} at {sequence} contradicts the record: {text}")

@@ -102,7 +102,7 @@ def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:  # noqa: PLR0
         case RunAdmittedManually():
             _fold_manual(state, sequence, entry)
         case ClockRegressed():
-            for schedule in state.schedules.values():
+            for schedule in state.by_id.values():
                 if schedule.consumed_through > entry.at + entry.tolerance:
                     _step_back(schedule, entry.at)
             state.highest_at = None
@@ -132,7 +132,7 @@ def _note_reading(state: Facts, entry: Entry) -> None:
 
 
 def _decidable(state: Facts, sequence: int, entry: _Decided | IntervalSkipped) -> ScheduleState | None:
-    schedule = state.schedules.get(entry.schedule_id)
+    schedule = state.by_id.get(entry.schedule_id)
     if schedule is None:
         state.mark_anomaly(sequence, entry, "the schedule is unknown", schedule_id=entry.schedule_id)
         return None
@@ -200,7 +200,7 @@ def _exhaust(schedule: ScheduleState, through: datetime) -> None:
 
 
 def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
-    if entry.schedule_id in state.schedules:
+    if entry.schedule_id in state.by_id:
         state.mark_anomaly(sequence, entry, "the schedule exists already", schedule_id=entry.schedule_id)
         return
     schedule = ScheduleState(
@@ -211,7 +211,7 @@ def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
     )
     if entry.exhausts:
         _exhaust(schedule, entry.covers_through)
-    state.schedules[entry.schedule_id] = schedule
+    state.by_id[entry.schedule_id] = schedule
     _note_request(state, sequence, entry.request)
 
 
@@ -220,7 +220,7 @@ def _existing(
     sequence: int,
     entry: _Baseline | ScheduleBlocked | ScheduleUnblocked | ScheduleRebaselined | ExternalRunRecorded,
 ) -> ScheduleState | None:
-    schedule = state.schedules.get(entry.schedule_id)
+    schedule = state.by_id.get(entry.schedule_id)
     if schedule is None or schedule.deleted:
         text = "the schedule is unknown" if schedule is None else "the schedule is deleted"
         state.mark_anomaly(sequence, entry, text, schedule_id=entry.schedule_id)
@@ -324,7 +324,7 @@ def _note_request(state: Facts, sequence: int, request: str) -> None:
 
 
 def _fold_manual(state: Facts, sequence: int, entry: RunAdmittedManually) -> None:
-    schedule = state.schedules.get(entry.schedule_id) if entry.schedule_id is not None else None
+    schedule = state.by_id.get(entry.schedule_id) if entry.schedule_id is not None else None
     if entry.schedule_id is not None and (schedule is None or schedule.deleted):
         state.mark_anomaly(sequence, entry, "the schedule is unknown or deleted", schedule_id=entry.schedule_id)
         return
@@ -363,7 +363,7 @@ def _fold_run(state: Facts, sequence: int, entry: RunEntry) -> None:
 
 
 def _free_slot(state: Facts, run: Run) -> None:
-    schedule = state.schedules.get(run.schedule_id) if run.schedule_id is not None else None
+    schedule = state.by_id.get(run.schedule_id) if run.schedule_id is not None else None
     if schedule is not None and not run.manual:
         schedule.active = tuple(other for other in schedule.active if other != run.id)
 

@@ -7,6 +7,7 @@ entries hold and which are void is taken from the one fold.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
@@ -33,6 +34,7 @@ from duly.journal.entries import (
     TriggerRule,
     kind_of,
 )
+from duly.journal.errors import Error
 from duly.projections.fold import KEPT_REASONS
 from duly.projections.ranges import range_holding
 from duly.projections.runs import RunState, occurrence_id
@@ -82,6 +84,36 @@ class Row(msgspec.Struct, kw_only=True):
         return self.scheduled_at, self.occurrence_id
 
 
+class Page(msgspec.Struct, frozen=True):
+    """Some rows, and the cursor of the page that follows, or None at the end."""
+
+    items: tuple[Row, ...]
+    next: str | None
+
+
+class BadCursor(Error, ValueError):
+    """What was given as a cursor is none."""
+
+
+def page_of(rows: list[Row], after: str | None, limit: int) -> Page:
+    """The rows behind the cursor `after`, at most `limit`. Raises BadCursor."""
+    start = 0 if after is None else bisect_right(rows, _parse_cursor(after), key=lambda row: row.key)
+    items = tuple(rows[start : start + limit])
+    more = start + limit < len(rows)
+    return Page(items, f"{items[-1].scheduled_at.isoformat()}|{items[-1].occurrence_id}" if more and items else None)
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, str]:
+    instant, _, occurrence = cursor.partition("|")
+    try:
+        parsed = datetime.fromisoformat(instant)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.utcoffset() is None:
+        raise BadCursor(f"{cursor!r} is no cursor; give the `next` of the page before")
+    return parsed, occurrence
+
+
 class Reign(msgspec.Struct):
     """Which rule a schedule's instants came from, from `start` (excluded) on."""
 
@@ -105,7 +137,7 @@ class History:
     @property
     def schedule(self) -> ScheduleState | None:
         """The schedule's state after what was folded, or None if it was never created."""
-        return self._state.schedules.get(self.schedule_id)
+        return self._state.by_id.get(self.schedule_id)
 
     def concerns(self, entry: Entry) -> bool:
         """Whether the entry can change anything here."""
@@ -227,7 +259,7 @@ class History:
             reason=reason,
             detail=kind_of(entry),
             superseded_by=superseded_by,
-            revision=self._state.schedules[self.schedule_id].revision,
+            revision=self._state.by_id[self.schedule_id].revision,
             sequence=sequence,
             after=after,
             at_least=at_least,
@@ -236,7 +268,7 @@ class History:
 
     def _note_run(self, run_id: int) -> None:
         instant = self._runs.get(run_id)
-        run = self._state.run(run_id)
+        run = self._state.known_run(run_id)
         row = self.rows.get(instant) if instant is not None else None
         if run is None or row is None:
             return

@@ -10,7 +10,8 @@ from datetime import datetime
 from pathlib import Path
 
 from duly.journal import read
-from duly.projections.state import State
+from duly.projections.history import History, Page, page_of
+from duly.projections.state import NotRecorded, State
 
 
 def replay(path: Path | str, *, until: int | datetime | None = None, confirmed: bool = False) -> ReplayedState:
@@ -44,6 +45,18 @@ class ReplayedState(State):
             self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
         self.read_on(through=None, confirmed=True)
         return self.sequence - before
+
+    def occurrences(self, schedule_id: str, *, after: str | None = None, limit: int = 100) -> Page:
+        """What became of the schedule's occurrences up to this state; what is due and undecided is not among them, as
+        that takes a calendar. Raises NotRecorded, BadCursor."""
+        if schedule_id not in self.by_id:
+            raise NotRecorded(f"there is no schedule {schedule_id!r} after entry {self.sequence}")
+        history = History(schedule_id)
+        for record in read(self.path):
+            if record.sequence > self.sequence:
+                break
+            history.apply(record.sequence, record.entry)
+        return page_of(history.table(), after, limit)
 
     def read_on(self, *, through: int | None, confirmed: bool) -> None:
         """Folds in the entries after `sequence`, up to and including `through`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -33,8 +33,6 @@ RunState: TypeAlias = Literal["pending", "started", "interrupted", "completed", 
 RunEntry: TypeAlias = (
     RunStarted | RunNoted | RunCompleted | RunFailed | RunInterrupted | ResumeMarked | AttemptCleared | RunAbandoned
 )
-
-RUN_ENTRIES: Final = get_args(RunEntry)
 
 ENDED: Final[frozenset[RunState]] = frozenset({"completed", "failed", "abandoned"})
 
@@ -129,7 +127,7 @@ def recorded_run(entries: Iterable[tuple[int, Entry]], run_id: int) -> Run | Non
     for sequence, entry in entries:
         if sequence == run_id and isinstance(entry, OccurrenceAdmitted | RunAdmittedManually):
             run = admitted_run(sequence, entry)
-        elif run is not None and isinstance(entry, RUN_ENTRIES) and entry.run_id == run_id:
+        elif run is not None and isinstance(entry, RunEntry) and entry.run_id == run_id:
             run = run if contradiction(run, entry) else advanced(run, sequence, entry)
     return run
 

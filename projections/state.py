@@ -1,18 +1,21 @@
 """State: the fold of a journal, and the questions that can be asked of it.
 
 Rules: `apply` is total: an entry that contradicts the state becomes an anomaly and blocks its schedule, and nothing
-else happens. A question changes nothing.
+else happens. A question changes nothing. What needs a calendar is asked in `duly.scheduler`.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from duly.journal.entries import Entry, TriggerRule
+from duly.journal.errors import Error
 from duly.projections.facts import Facts
 from duly.projections.fold import fold_entry
-from duly.projections.runs import Run
+from duly.projections.runs import Run, RunState
 from duly.projections.schedules import Block, Schedule, rule_view
+
+
+class NotRecorded(Error, LookupError):
+    """The record has no such schedule or run."""
 
 
 class State(Facts):
@@ -24,31 +27,42 @@ class State(Facts):
 
     def find(self, schedule_id: str) -> Schedule[TriggerRule] | None:
         """The schedule, also a deleted one, or None."""
-        found = self.schedules.get(schedule_id)
+        found = self.by_id.get(schedule_id)
         return None if found is None else rule_view(found)
 
-    def listed(self, *, deleted: bool = False) -> list[Schedule[TriggerRule]]:
-        """All schedules by id; deleted ones only if asked for."""
-        return [rule_view(self.schedules[key]) for key in sorted(self.schedules) if self._listed(key, deleted)]
+    def schedule(self, schedule_id: str) -> Schedule[TriggerRule]:
+        """The schedule. Raises NotRecorded if there is none, or if it is deleted."""
+        found = self.find(schedule_id)
+        if found is None or found.deleted:
+            raise NotRecorded(f"there is no schedule {schedule_id!r} after entry {self.sequence}")
+        return found
 
-    def run(self, run_id: int) -> Run | None:
+    def schedules(self, *, deleted: bool = False) -> tuple[Schedule[TriggerRule], ...]:
+        """All schedules by id; deleted ones only if asked for."""
+        living = (one for _, one in sorted(self.by_id.items()) if deleted or not one.deleted)
+        return tuple(rule_view(one) for one in living)
+
+    def run(self, run_id: int) -> Run:
+        """A run that is open or ended lately. Raises NotRecorded."""
+        run = self.known_run(run_id)
+        if run is None:
+            raise NotRecorded(f"there is no run {run_id} that is open, or ended lately, after entry {self.sequence}")
+        return run
+
+    def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
+        """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
+        everything = {**self.runs_recent, **self.runs_open}
+        return tuple(
+            run
+            for _, run in sorted(everything.items())
+            if (schedule_id is None or run.schedule_id == schedule_id) and (state is None or run.state == state)
+        )
+
+    def known_run(self, run_id: int) -> Run | None:
         """A run that is open or ended lately, or None."""
         return self.runs_open.get(run_id) or self.runs_recent.get(run_id)
 
     def blocking(self, schedule_id: str | None) -> Block | None:
         """The block on a schedule, or None."""
-        found = self.schedules.get(schedule_id) if schedule_id is not None else None
+        found = self.by_id.get(schedule_id) if schedule_id is not None else None
         return None if found is None else found.block
-
-    @property
-    def task_slots(self) -> int:
-        """The settings in force, as the last owner recorded them (0 before the first owner)."""
-        return self.opened.task_slots if self.opened is not None else 0
-
-    @property
-    def clock_tolerance(self) -> timedelta:
-        """How far the clock may step back unnoticed."""
-        return self.opened.clock_tolerance if self.opened is not None else timedelta(minutes=5)
-
-    def _listed(self, schedule_id: str, deleted: bool) -> bool:
-        return deleted or not self.schedules[schedule_id].deleted

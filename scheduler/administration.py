@@ -74,7 +74,7 @@ class Administration(Shell):
             if not self._is_repeated(command):
                 self._record(self._created(schedule_id, definition, command), command.at)
                 self.wake()
-            return self._shown(self._state.schedules[schedule_id])
+            return self._shown(self._state.by_id[schedule_id])
 
         return self._exclusively(decide)
 
@@ -101,7 +101,7 @@ class Administration(Shell):
             for chunk in _chunks(entries):
                 self._record(chunk, command.at)
             self.wake()
-            return tuple(self._shown(self._state.schedules[schedule_id]) for schedule_id, _ in parsed)
+            return tuple(self._shown(self._state.by_id[schedule_id]) for schedule_id, _ in parsed)
 
         return self._exclusively(decide)
 
@@ -123,7 +123,7 @@ class Administration(Shell):
         definition = parse_definition({"trigger": trigger, "target": target, **policy})
 
         def decide() -> Schedule[OccurrenceSource]:
-            found = self._state.schedules.get(schedule_id)
+            found = self._state.by_id.get(schedule_id)
             if found is not None and not found.deleted and _is_as_declared(found, definition):
                 return self._shown(found)
             command = self._command(actor, note, request, now=self._usable_now())
@@ -135,7 +135,7 @@ class Administration(Shell):
                     entries = decide_edit(found, definition, found.revision, command, self._source_of)
                 self._record(entries, command.at)
                 self.wake()
-            return self._shown(self._state.schedules[schedule_id])
+            return self._shown(self._state.by_id[schedule_id])
 
         return self._exclusively(decide)
 
@@ -291,7 +291,7 @@ class Administration(Shell):
         return self._exclusively(decide)
 
     def _created(self, schedule_id: str, definition: Definition, command: Command) -> tuple[Entry, ...]:
-        found = self._state.schedules.get(schedule_id)
+        found = self._state.by_id.get(schedule_id)
         if found is not None:
             raise _duplicate(schedule_id, "is deleted, and an id is never used again" if found.deleted else "exists")
         self._check_evaluable(definition)

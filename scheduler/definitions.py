@@ -21,8 +21,8 @@ from duly.scheduler.sources import OccurrenceSource
 
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,200}", re.ASCII)
 _LONGEST_TARGET: Final = 200
-LONGEST_WORDS: Final = 4_000
-"""Characters that an actor, a note, a request key or a reason may have."""
+LONGEST_WORDS: Final = 64_000
+"""Characters that an actor, a note, a request key or a reason may have: encoded, that stays below 256 KiB."""
 
 
 class PolicyFields(TypedDict, total=False):

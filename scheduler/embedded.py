@@ -16,7 +16,7 @@ from typing import Self
 
 from duly import __version__
 from duly.journal import Disk, Journal, RealDisk
-from duly.journal.entries import CalendarChanged, Entry, JournalClosed, JournalOpened
+from duly.journal.entries import CalendarChanged, Entry, JournalOpened
 from duly.projections import State
 from duly.scheduler.administration import Administration
 from duly.scheduler.clock import Clock, SystemClock
@@ -110,22 +110,6 @@ class Scheduler(Polling, Administration, Execution, Inspection):
             raise
         return scheduler
 
-    def close(self) -> None:
-        """Records a closing mark and gives the journal up. Never raises; closing again does nothing."""
-        self._admitting = False
-        self.wake()
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            try:
-                if not self._journal.poisoned:
-                    self._journal.append([JournalClosed(at=self._clock.now(), actor=self._actor)], self._clock.now())
-            except Exception as error:  # a close never raises; the journal says by itself what is durable
-                self._journal.poison(error)
-            finally:
-                self._journal.close()
-
     def __enter__(self) -> Self:
         return self
 
@@ -146,7 +130,7 @@ class Scheduler(Polling, Administration, Execution, Inspection):
         changes = calendar_changes(self._state, self._sources, opened.at, opened)
         entries: tuple[Entry, ...] = (*changes, *decide_recovery(self._state, findings, opened.at))
         first = self._record((opened, *entries), opened.at)
-        for schedule in self._state.schedules.values():
+        for schedule in self._state.by_id.values():
             self._agenda.refresh(schedule)
         interrupted = [run for run in self._state.runs_open.values() if run.state == "interrupted"]
         return Recovery(

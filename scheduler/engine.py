@@ -132,14 +132,14 @@ class _Checker:
             self.state.apply(sequence, entry)
         touched = {getattr(entry, "schedule_id", None) for entry in entries}
         everything = any(isinstance(entry, ClockRegressed) for entry in entries)
-        for schedule_id in self.state.schedules if everything else touched:
-            schedule = self.state.schedules.get(schedule_id or "")
+        for schedule_id in self.state.by_id if everything else touched:
+            schedule = self.state.by_id.get(schedule_id or "")
             if schedule is not None:
                 self._agenda.refresh(schedule)
 
     def _source_of(self, rule: TriggerRule) -> OccurrenceSource:
         for fault in self._faults:
-            if self.state.schedules[fault.schedule_id].definition.trigger == rule:
+            if self.state.by_id[fault.schedule_id].definition.trigger == rule:
                 raise TriggerError(fault.reason)
         return trigger_of(rule, self._sources)
 
@@ -165,7 +165,7 @@ class _Record:
             return None
         if isinstance(outcome, OccurrenceAdmitted):
             return Target(question.name, outcome.target_revision, outcome.environment)
-        pinned = self._state.schedules[schedule_id].definition.target_revision if schedule_id is not None else None
+        pinned = self._state.by_id[schedule_id].definition.target_revision if schedule_id is not None else None
         return Target(question.name, pinned)
 
 

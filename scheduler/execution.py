@@ -130,7 +130,7 @@ class Execution(Shell):
             entries = decide()
             if entries:
                 self._record(entries, entries[0].at)
-            runs = (self._state.run(run_id) for run_id in run_ids)
+            runs = (self._state.known_run(run_id) for run_id in run_ids)
             return tuple(run for run in runs if run is not None)
 
         try:

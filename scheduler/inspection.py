@@ -6,7 +6,6 @@ on a poisoned or closed scheduler it raises.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from datetime import datetime
 from heapq import heappop, heappush
 
@@ -14,12 +13,12 @@ import msgspec
 
 from duly.journal import read
 from duly.projections import Run, Schedule
-from duly.projections.history import History, Row
+from duly.projections.history import History, Page, Row, page_of
 from duly.projections.runs import RunState, occurrence_id
 from duly.projections.schedules import ScheduleState, view
 from duly.scheduler.decisions.occurrences import due_instants, next_instant
 from duly.scheduler.decisions.runs import unknown_run
-from duly.scheduler.errors import DefinitionError, TriggerError
+from duly.scheduler.errors import TriggerError
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 
@@ -36,13 +35,6 @@ class Upcoming(msgspec.Struct, frozen=True):
         return occurrence_id(self.schedule_id, self.scheduled_at)
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Some rows, and the cursor of the page that follows, or None at the end."""
-
-    items: tuple[Row, ...]
-    next: str | None
-
-
 class Inspection(Shell):
     """The part of the Scheduler that answers questions."""
 
@@ -50,7 +42,7 @@ class Inspection(Shell):
         """The schedule, also a deleted one (`deleted=True`), or None if the id was never used."""
 
         def look() -> Schedule[OccurrenceSource] | None:
-            found = self._state.schedules.get(schedule_id)
+            found = self._state.by_id.get(schedule_id)
             return None if found is None else view(found, self._shown_trigger(found))
 
         return self._exclusively(look)
@@ -63,14 +55,14 @@ class Inspection(Shell):
         """All schedules that are not deleted, by id."""
 
         def look() -> tuple[Schedule[OccurrenceSource], ...]:
-            living = (one for _, one in sorted(self._state.schedules.items()) if not one.deleted)
+            living = (one for _, one in sorted(self._state.by_id.items()) if not one.deleted)
             return tuple(view(one, self._shown_trigger(one)) for one in living)
 
         return self._exclusively(look)
 
     def run(self, run_id: int) -> Run:
         """The run, however long ago it ended. Raises UnknownRun."""
-        run = self._exclusively(lambda: self._state.run(run_id)) or self._recorded_run(run_id)
+        run = self._exclusively(lambda: self._state.known_run(run_id)) or self._recorded_run(run_id)
         if run is None:
             raise unknown_run(run_id)
         return run
@@ -79,12 +71,7 @@ class Inspection(Shell):
         """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
 
         def look() -> tuple[Run, ...]:
-            everything = {**self._state.runs_recent, **self._state.runs_open}
-            return tuple(
-                run
-                for _, run in sorted(everything.items())
-                if (schedule_id is None or run.schedule_id == schedule_id) and (state is None or run.state == state)
-            )
+            return self._state.runs(schedule_id=schedule_id, state=state)
 
         return self._exclusively(look)
 
@@ -128,10 +115,9 @@ class Inspection(Shell):
         `after` is the `next` of the page before; rows that come to be meanwhile move no other row to another page.
         Spans that one entry decided or covered are rows of their own (`interval`). Raises UnknownSchedule.
         """
-        cursor = None if after is None else _parse_cursor(after)
 
         def look() -> tuple[int, list[Row]]:
-            schedule = self._state.schedules.get(schedule_id)
+            schedule = self._state.by_id.get(schedule_id)
             if schedule is None:
                 self._living(schedule_id)
                 return 0, []
@@ -143,11 +129,7 @@ class Inspection(Shell):
             if record.sequence > through:
                 break
             history.apply(record.sequence, record.entry)
-        rows = sorted([*history.table(), *waiting], key=lambda row: row.key)
-        start = 0 if cursor is None else bisect_right(rows, cursor, key=lambda row: row.key)
-        items = tuple(rows[start : start + limit])
-        more = start + limit < len(rows)
-        return Page(items, _cursor(items[-1]) if more and items else None)
+        return page_of(sorted([*history.table(), *waiting], key=lambda row: row.key), after, limit)
 
     def digest(self) -> str:
         """The digest of the folded state, equal to that of a replay of the journal."""
@@ -175,7 +157,7 @@ class Inspection(Shell):
         ]
 
     def _following(self, schedule_id: str, instant: datetime) -> datetime | None:
-        schedule = self._state.schedules[schedule_id]
+        schedule = self._state.by_id[schedule_id]
         try:
             return next_instant(self._source_of(schedule.definition.trigger), instant, schedule.kept)
         except TriggerError:
@@ -195,15 +177,3 @@ def _why_waiting(schedule: ScheduleState) -> str:
     if schedule.disabled:
         return f"disabled since #{schedule.disabled}"
     return ""
-
-
-def _cursor(row: Row) -> str:
-    return f"{row.scheduled_at.isoformat()}|{row.occurrence_id}"
-
-
-def _parse_cursor(cursor: str) -> tuple[datetime, str]:
-    try:
-        instant, _, occurrence = cursor.partition("|")
-        return datetime.fromisoformat(instant), occurrence
-    except ValueError as error:
-        raise DefinitionError("after", cursor, "is no cursor", "Give the `next` of the page before.") from error

@@ -98,7 +98,7 @@ def calendar_changes(
     if before is None or (before.croniter, before.tzdata) == (opened.croniter, opened.tzdata):
         return ()
     changes: list[CalendarChanged] = []
-    for schedule_id, schedule in sorted(state.schedules.items()):
+    for schedule_id, schedule in sorted(state.by_id.items()):
         last = schedule.last_decided
         if last is None or not schedule.live:
             continue
@@ -152,7 +152,7 @@ def _strangers(evidence: EvidenceSource, record: Record) -> tuple[tuple[int, str
 
 def _unevaluable(state: State, sources: Mapping[str, SourceFactory]) -> dict[str, str]:
     faults: dict[str, str] = {}
-    for schedule_id, schedule in state.schedules.items():
+    for schedule_id, schedule in state.by_id.items():
         if schedule.deleted or schedule.block is not None or schedule.exhausted:
             continue
         try:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
+from inspect import currentframe
 from queue import Empty, SimpleQueue
 from threading import Lock, get_ident
+from types import FrameType
 from typing import Final, TypeVar
 
 from duly.journal import Journal, UnencodableEntry, frozen_json, read
-from duly.journal.entries import ClockRegressed, Entry, JournalOpened, TriggerRule
+from duly.journal.entries import ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
 from duly.projections import Run, State
 from duly.projections.runs import recorded_run
 from duly.projections.schedules import ScheduleState
@@ -87,8 +89,9 @@ class Shell:
         self._actor = actor
         self._agenda = Agenda(self._source_of)
         self._lock = Lock()
-        self._deciding = 0
+        self._inside: dict[int, FrameType | None] = {}
         self._stale: set[str] = set()
+        self._closing = False
         self._closed = False
         self._admitting = True
         self._count: Final = itertools.count(1)
@@ -99,21 +102,66 @@ class Shell:
 
     def _exclusively(self, work: Callable[[], T]) -> T:
         """Does the work under the decision lock, and returns once all that it saw is durable."""
-        if self._deciding == get_ident() and self._lock.locked():
+        if self._is_inside():
             raise SchedulerError(
-                "the scheduler was called from inside one of its own decisions",
-                hint="A targets, preflight or evidence callback must not call it; neither may a signal handler",
+                "the scheduler was called from inside one of its own calls",
+                hint="A targets, preflight or evidence callback must not call it. A signal handler may call wake(), "
+                "stop_admitting() and close(), and nothing else",
             )
-        with self._lock:
-            self._deciding = get_ident()
-            try:
+        try:
+            self._inside[get_ident()] = currentframe()
+            with self._lock:
                 self._check_usable()
                 outcome = work()
                 through = self._state.sequence
-            finally:
-                self._deciding = 0
-        self._journal.sync(through)
-        return outcome
+            self._journal.sync(through)
+            return outcome
+        finally:
+            self._inside.pop(get_ident(), None)
+            if self._closing:
+                self.close()
+
+    def _is_inside(self) -> bool:
+        """Whether this thread is in the middle of a call already, in a callback or a signal handler.
+
+        An interrupt may have left a call without its last word: so the frame must still be on the stack.
+        """
+        entered = self._inside.get(get_ident())
+        frame = currentframe()
+        while entered is not None and frame is not None:
+            if frame is entered:
+                return True
+            frame = frame.f_back
+        return False
+
+    def close(self) -> None:
+        """Records a closing mark and gives the journal up. Never raises; closing again does nothing.
+
+        A signal handler may call it: if it comes in the middle of a call of the same thread, that call ends first.
+        """
+        self._admitting = False
+        self._closing = True
+        self.wake()
+        if self._is_inside():
+            return
+        try:
+            self._inside[get_ident()] = currentframe()
+            with self._lock:
+                self._close()
+        finally:
+            self._inside.pop(get_ident(), None)
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if not self._journal.poisoned:
+                self._journal.append([JournalClosed(at=self._clock.now(), actor=self._actor)], self._clock.now())
+        except Exception as error:  # a close never raises; what is durable the next opening finds out
+            self._journal.poison(error)
+        finally:
+            self._journal.close()
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -137,7 +185,7 @@ class Shell:
             if schedule_id is not None:
                 self._stale.add(schedule_id)
             elif isinstance(entry, ClockRegressed):
-                self._stale.update(self._state.schedules)
+                self._stale.update(self._state.by_id)
         first = self._journal.enqueue(entries, now)
         for sequence, entry in enumerate(entries, first):
             self._state.apply(sequence, entry)
@@ -146,7 +194,7 @@ class Shell:
         return first
 
     def _refresh(self, schedule_id: str) -> None:
-        schedule = self._state.schedules.get(schedule_id)
+        schedule = self._state.by_id.get(schedule_id)
         if schedule is not None:
             self._agenda.refresh(schedule)
         self._stale.discard(schedule_id)
@@ -204,7 +252,7 @@ class Shell:
         )
 
     def _living(self, schedule_id: str) -> ScheduleState:
-        schedule = self._state.schedules.get(schedule_id)
+        schedule = self._state.by_id.get(schedule_id)
         if schedule is None or schedule.deleted:
             what = "is unknown" if schedule is None else "is deleted"
             hint = "See schedules() for what there is" if schedule is None else "An id is never used again"

@@ -146,7 +146,7 @@ class _Poll:
     def take_turns(self) -> Deciding:
         """Round after round, each schedule in its turn, while a round decides something."""
         order = turn_order(self.request.due, self.state.newest_admission)
-        turns = [Turn(self.state.schedules[one]) for one in order]
+        turns = [Turn(self.state.by_id[one]) for one in order]
         decided = True
         while decided and turns and not self.cut:
             decided = False

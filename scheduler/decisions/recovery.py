@@ -96,5 +96,5 @@ def _block(blocked: dict[str, ScheduleBlocked], schedule_id: str | None, reason:
 
 
 def _blockable(state: State, schedule_id: str) -> bool:
-    schedule = state.schedules.get(schedule_id)
+    schedule = state.by_id.get(schedule_id)
     return schedule is not None and schedule.block is None and not schedule.deleted

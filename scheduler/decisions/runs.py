@@ -160,7 +160,7 @@ def decide_note(state: State, run_id: int, data: Json, now: datetime) -> tuple[E
 
 def run_of(state: State, run_id: int) -> Run:
     """The run. Raises UnknownRun."""
-    run = state.run(run_id)
+    run = state.known_run(run_id)
     if run is None:
         raise unknown_run(run_id)
     return run
