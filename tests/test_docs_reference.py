@@ -1,0 +1,58 @@
+"""The reference is complete and true: it is compared with the classes and methods that it is about."""
+
+import inspect
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import duly
+from duly.journal.codec import encode_batch
+from duly.journal.entries import ENTRY_CLASSES, Entry
+from tests.documents import parse_blocks
+from tests.test_docs import code_in
+from tests.tree import ROOT
+
+REFERENCE = ROOT / "docs" / "reference"
+SHARED_FIELDS = "Fields that many kinds share"
+
+
+def sections(path: Path) -> dict[str, str]:
+    """The text under each heading, by its title without code marks; a section ends at the next heading of any level."""
+    parts = re.split(r"^#+ +(.*?) *$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {title.replace("`", ""): text for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"\w+", code_in(text)))
+
+
+@pytest.mark.parametrize("kind", ENTRY_CLASSES, ids=lambda kind: kind.__name__)
+def test_the_example_of_a_kind_is_one_and_every_field_is_told(kind: type[Entry]):
+    found = sections(REFERENCE / "entries.md")
+    section = found[kind.__name__]
+    [example] = [block.text.strip() for block in parse_blocks(section) if block.language == "json"]
+    entry = msgspec.json.decode(example, type=Entry)  # type: ignore[arg-type]
+    assert (type(entry), encode_batch((entry,)).decode()) == (kind, f"[{example}]")
+    told = re.sub(r"```json.*?```", "", section, flags=re.DOTALL)
+    assert set(kind.__struct_fields__) - names_in(told) - names_in(found[SHARED_FIELDS]) == set()
+
+
+def test_every_public_name_has_a_place_in_the_reference():
+    pages = "\n".join((REFERENCE / page).read_text(encoding="utf-8") for page in ("api.md", "errors.md"))
+    titles = {word for title in re.findall(r"^#+ +(.*)$", pages, re.MULTILINE) for word in re.findall(r"\w+", title)}
+    assert set(duly.PUBLIC) - titles == set()
+
+
+def test_every_method_of_the_scheduler_is_told_with_its_arguments():
+    found = sections(REFERENCE / "api.md")
+    members = {name: member for name, member in inspect.getmembers(duly.Scheduler) if not name.startswith("_")}
+    untold = {}
+    for name, member in members.items():
+        section = found.get(f"Scheduler.{name}")
+        parameters = inspect.signature(member).parameters if callable(member) else {}
+        wanted = set(parameters) - {"self", "cls", "policy", "changes"}
+        if section is None or wanted - names_in(section):
+            untold[name] = sorted(wanted - names_in(section or ""))
+    assert untold == {}
