@@ -246,7 +246,7 @@ def _refuse_nested(disk: Disk, folder: Path, names: list[str]) -> None:
         if _holds_segments(disk, parent):
             raise _nested(folder, parent)
     for name in names:
-        if "." not in name and name not in (LOCK, HEAD) and _holds_segments(disk, folder / name):
+        if parse_segment(name) is None and _holds_segments(disk, folder / name):
             raise _nested(folder, folder / name)
 
 

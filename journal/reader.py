@@ -148,15 +148,12 @@ class Reader:
                     return
 
     def _look(self) -> None:
-        try:
-            mark = read_mark(self._disk, self.path)
-            names = self._disk.names(self.path)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise ForeignJournal("there is no journal here", path=self.path, hint="Look at the path") from error
+        mark, names = self._mark_and_names()
         for _ in range(LOOKS):
             if mark is not None or HEAD not in names:
                 break
-            mark = read_mark(self._disk, self.path)  # torn: it is being written, or is lost
+            # It is torn: just being written, or lost. The names are listed after it again: it may vouch for a new one.
+            mark, names = self._mark_and_names()
         self._listed = listing(self.path, names).segments
         if not self._listed and LOCK not in names:
             raise ForeignJournal("the folder is no journal", path=self.path, hint="Look at the path")
@@ -168,6 +165,12 @@ class Reader:
                 hint=SALVAGE,
             )
         self.mark = mark
+
+    def _mark_and_names(self) -> tuple[Mark | None, list[str]]:
+        try:
+            return read_mark(self._disk, self.path), self._disk.names(self.path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ForeignJournal("there is no journal here", path=self.path, hint="Look at the path") from error
 
     def _segment(self, after: int) -> Generator[Line, None, bool]:
         """Reads the present segment as far as it goes; True if it is over, and the next one is the present one now."""

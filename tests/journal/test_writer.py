@@ -286,6 +286,49 @@ def test_an_interruption_while_it_is_written_poisons(tmp_path: Path):
     assert numbers(tmp_path) == []
 
 
+def test_an_interruption_of_the_clean_up_itself_still_poisons_whoever_waits_and_whoever_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    disk = CountingDisk()
+    journal = Journal.open(tmp_path, now=NOW, disk=disk)
+    leading, go_on = threading.Event(), threading.Event()
+    failures: list[str] = []
+    poison = journal.poison
+
+    def interrupt(*ignored: object) -> None:
+        monkeypatch.setattr(journal, "poison", poison)
+        raise KeyboardInterrupt
+
+    def wait_and_interrupt(call: str) -> None:
+        disk.before = lambda call: None
+        leading.set()
+        assert go_on.wait(10)
+        monkeypatch.setattr(journal, "poison", interrupt)
+        raise KeyboardInterrupt
+
+    def append(number: int) -> None:
+        try:
+            journal.append(notes(number), NOW)
+        except (KeyboardInterrupt, JournalPoisoned) as error:
+            failures.append(type(error).__name__)
+
+    disk.before = wait_and_interrupt
+    leader = threading.Thread(target=append, args=(1,))
+    leader.start()
+    assert leading.wait(10)
+    waiter = threading.Thread(target=append, args=(2,))
+    waiter.start()
+    while journal.last_sequence < 2:
+        pass
+    go_on.set()
+    leader.join()
+    waiter.join()
+    append(3)
+    journal.close()
+    assert failures == ["KeyboardInterrupt", "JournalPoisoned", "JournalPoisoned"]
+    assert numbers(tmp_path) == []
+
+
 def test_a_leader_that_vanished_without_a_trace_poisons_whoever_comes_next(tmp_path: Path):
     journal = Journal.open(tmp_path, now=NOW)
     journal.enqueue(notes(1), NOW)
@@ -373,6 +416,21 @@ def test_the_rotation_is_poisoned_by_a_segment_that_somebody_else_made(tmp_path:
     journal.append(notes(1), NOW)
     (tmp_path / "00000002-0000000000000002.jsonl").write_bytes(b"")
     with pytest.raises(JournalPoisoned, match="File exists"):
+        journal.append(notes(2), NOW)
+    journal.close()
+
+
+def test_the_rotation_is_poisoned_by_a_segment_that_appeared_meanwhile(tmp_path: Path):
+    disk = CountingDisk()
+    journal = Journal.open(tmp_path, now=NOW, segment_bytes=400, disk=disk)
+    journal.append(notes(1), NOW)
+
+    def make_another(call: str) -> None:
+        if call == "sync_folder":
+            (tmp_path / "00000003-0000000000000003.jsonl").write_bytes(b"")
+
+    disk.before = make_another
+    with pytest.raises(JournalPoisoned, match="somebody else made a segment"):
         journal.append(notes(2), NOW)
     journal.close()
 
