@@ -12,9 +12,11 @@ import click
 
 from duly.scheduler.zones import zone_of
 from duly.tools.demo import BEGIN, END, Progress, new_folder, play
-from duly.tools.demo_report import print_story
+from duly.tools.demo_findings import find_out, findings_document
+from duly.tools.demo_report import print_findings
 from duly.tools.localzone import local_zone
-from duly.tools.output import Format, Output, counting_bar
+from duly.tools.options import output_options
+from duly.tools.output import Output, counting_bar
 from duly.tools.schedule_commands import read_crontab
 
 BAD = 1
@@ -25,8 +27,11 @@ BAD = 1
 @click.option("--keep", metavar="DIR", help="Where to leave the journal. [default: a new temporary folder]")
 @click.option("--zone", metavar="ZONE", help="Where times without CRON_TZ are meant. [default: this machine's zone]")
 @click.option("--system", is_flag=True, help="The crontab has a user before each command.")
+@output_options
 @click.pass_context
-def demo(context: click.Context, crontab: str | None, keep: str | None, zone: str | None, system: bool) -> None:
+def demo(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    context: click.Context, crontab: str | None, keep: str | None, zone: str | None, system: bool, output: Output
+) -> None:
     """Keep the schedules of CRONTAB (default: one that comes with duly) in a new journal for two simulated weeks, with
     changes of the clocks, a downtime, and a kill of the process that owns the journal. Nothing is executed.
 
@@ -42,8 +47,12 @@ def demo(context: click.Context, crontab: str | None, keep: str | None, zone: st
     with ExitStack() as stack:
         progress = _progress(stack)
         story = play(text, folder, source=source, zone=used_zone, system=system, progress=progress)
-    right = print_story(Output(Format.TABLE), story)
-    context.exit(0 if right else BAD)
+    found = find_out(story)
+    if output.for_people:
+        print_findings(output, story, found)
+    else:
+        output.document("duly.demo/1", findings_document(story, found))
+    context.exit(0 if found.right else BAD)
 
 
 def _empty_folder(name: str) -> Path:

@@ -1,7 +1,6 @@
-"""What the demo prints: the decisions per schedule, the moments worth telling, and the proof from the record.
+"""What the demo prints: the decisions per schedule, the moments worth telling, and the proof.
 
-Rules kept here: every figure is counted from the journal; a figure that is not as promised is printed as it is, in red,
-and makes the demo fail.
+Rules kept here: it prints what was found; a figure that is not as promised is printed as it is, in red.
 """
 
 from __future__ import annotations
@@ -9,20 +8,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.text import Text
 
-from duly.journal import read, verify
-from duly.journal.entries import CronRule, Entry, JournalOpened, RunAbandoned, RunFailed, ScheduleCreated
-from duly.scheduler.accounting import Account, ScheduleAccount, account_of
 from duly.tools.demo import BEGIN, Story
-from duly.tools.demo_moments import Moment, moments
-from duly.tools.describe import REASONS, describe_trigger
+from duly.tools.demo_findings import Findings, ScheduleFindings
+from duly.tools.describe import REASONS
 from duly.tools.moments import describe_instant
 from duly.tools.output import Output
+from duly.tools.printable import printable
 
 STYLES = {
     "clocks": "cyan",
@@ -35,108 +31,65 @@ STYLES = {
 }
 
 
-def print_story(output: Output, story: Story) -> bool:
-    """Print all of it; whether everything is as promised."""
-    entries = [(record.sequence, record.entry) for record in read(story.journal)]
-    account = account_of(entries)
-    _print_head(output, story, entries)
-    _print_accounts(output, account, entries)
+def print_findings(output: Output, story: Story, found: Findings) -> None:
+    """Print all of it."""
+    _print_head(output, story, found)
+    columns = ("schedule", "when", "due", "admitted", "not completed", "skipped", "superseded", "unaccounted")
+    right = ("due", "admitted", "superseded", "unaccounted")
+    output.table(columns, [_row(one) for one in found.schedules], right=right)
     output.line()
     output.line("What happened", style="bold")
-    _print_moments(output, moments(entries))
+    output.grid(
+        ((f"{moment.at:%a %m-%d %H:%M}Z", moment.kind, moment.text), STYLES.get(moment.kind, ""))
+        for moment in found.moments
+    )
     output.line()
-    balanced = _print_proof(output, account)
-    intact = _print_verification(output, story.journal)
+    _print_proof(output, found)
     _print_ways_on(output, story)
-    return balanced and intact
 
 
-def _print_head(output: Output, story: Story, entries: Sequence[tuple[int, Entry]]) -> None:
-    days = round((entries[-1][1].at - BEGIN).total_seconds() / 86_400)
-    owners = sum(isinstance(entry, JournalOpened) for _, entry in entries)
-    kept = len(story.crontab.entries)
+def _print_head(output: Output, story: Story, found: Findings) -> None:
     killed = f", one of which was killed (run {story.kill.run_id} was at work)" if story.kill is not None else ""
-    what = f"{kept} schedules, {days} days from {describe_instant(BEGIN)} on, under a simulated clock"
-    output.line(f"{what}; kept by {owners} real processes, one after the other{killed}", style="bold")
+    when = f"{found.days} days from {describe_instant(BEGIN)} on, under a simulated clock"
+    kept = f"{len(found.schedules)} schedules, {when}; kept by {found.owners} real processes, one after the other"
+    output.line(f"{kept}{killed}", style="bold")
     for problem in story.crontab.problems:
         output.line(f"not imported: {problem}", style="yellow")
     output.line()
 
 
-def _print_accounts(output: Output, account: Account, entries: Sequence[tuple[int, Entry]]) -> None:
-    columns = ("schedule", "when", "due", "admitted", "not completed", "skipped", "superseded", "unaccounted")
-    when = {entry.schedule_id: _when(entry) for _, entry in entries if isinstance(entry, ScheduleCreated)}
-    ends = Counter(
-        (entry.schedule_id, "failed" if isinstance(entry, RunFailed) else "abandoned")
-        for _, entry in entries
-        if isinstance(entry, RunFailed | RunAbandoned)
-    )
-    listed = sorted(account.schedules, key=lambda one: list(when).index(one.schedule_id))
-    rows = [_row(one, when[one.schedule_id], ends) for one in listed]
-    output.table(columns, rows, right=("due", "admitted", "superseded", "unaccounted"))
-
-
-def _when(created: ScheduleCreated) -> str:
-    rule = created.definition.trigger
-    return f"{rule.expression} {rule.zone.rpartition('/')[2]}" if isinstance(rule, CronRule) else describe_trigger(rule)
-
-
-def _row(one: ScheduleAccount, when: str, ends: Mapping[tuple[str | None, str], int]) -> list[object]:
-    wrong = len(one.unaccounted) + len(one.double) + len(one.foreign)
-    told = [(state, ends.get((one.schedule_id, state), 0)) for state in ("failed", "abandoned")]
-    skipped = [(reason, one.counts[f"skipped:{reason}"]) for reason in REASONS]
-    skipped.append(("backlog", one.counts["interval:backlog"]))
-    superseded = one.counts["superseded"] + one.counts["interval:superseded"]
+def _row(one: ScheduleFindings) -> list[object]:
+    words: Mapping[str, str] = dict[str, str](REASONS.items())
+    wrong = str(one.unaccounted + one.double + one.foreign)
     return [
         one.schedule_id,
-        when,
+        one.when,
         f"{one.due:,}",
-        f"{one.counts['admitted']:,}",
-        Text(", ".join(f"{number} {state}" for state, number in told if number), style="red"),
-        Text(", ".join(f"{number} {reason_in_words(reason)}" for reason, number in skipped if number), style="yellow"),
-        Text(str(superseded or ""), style="yellow"),
-        Text(one.fault or str(wrong), style="green" if one.balanced else "bold red"),
+        f"{one.admitted:,}",
+        Text(", ".join(f"{number} {state}" for state, number in one.ends.items()), style="red"),
+        Text(", ".join(f"{number} {words[reason]}" for reason, number in one.skipped.items()), style="yellow"),
+        Text(str(one.superseded or ""), style="yellow"),
+        Text(printable(one.fault) or wrong, style="green" if one.balanced else "bold red"),
     ]
 
 
-def reason_in_words(reason: str) -> str:
-    """The words for a reason of a skip; the reason itself if there are none."""
-    words: Mapping[str, str] = dict[str, str](REASONS.items())
-    return words.get(reason, reason)
-
-
-def _print_moments(output: Output, told: Sequence[Moment]) -> None:
-    output.grid(
-        ((f"{moment.at:%a %m-%d %H:%M}Z", moment.kind, moment.text), STYLES.get(moment.kind, "")) for moment in told
-    )
-
-
-def _print_proof(output: Output, account: Account) -> bool:
-    counts = sum((one.counts for one in account.schedules), Counter[str]())
-    due = sum(one.due for one in account.schedules)
+def _print_proof(output: Output, found: Findings) -> None:
     parts = {
-        "admitted": counts["admitted"],
-        "skipped": counts["skipped"] + counts["interval:backlog"],
-        "superseded": counts["superseded"] + counts["interval:superseded"],
-        "still waiting": counts["waiting"] + counts["held"],
+        "admitted": found.total("admitted"),
+        "skipped": found.skipped,
+        "superseded": found.total("superseded"),
+        "still waiting": found.total("waiting"),
     }
     total = " + ".join(f"{number:,} {name}" for name, number in parts.items())
-    output.line(f"counted against the calendar: {due:,} occurrences came due = {total}")
-    lost = account.unaccounted + due - sum(parts.values()) - sum(one.counts["covered"] for one in account.schedules)
-    double = sum(len(one.double) for one in account.schedules)
-    foreign = sum(len(one.foreign) for one in account.schedules)
-    right = account.balanced and not lost
-    output.line(
-        f"decided twice: {double}, decided though never due: {foreign}, unaccounted: {lost}",
-        style="green" if right else "bold red",
-    )
-    return right
-
-
-def _print_verification(output: Output, journal: Path) -> bool:
-    found = verify(journal)
-    output.line(str(found), style="green" if found.intact else "bold red")
-    return found.intact
+    output.line(f"counted against the calendar: {found.total('due'):,} occurrences came due = {total}")
+    wrong = {
+        "decided twice": found.total("double"),
+        "decided though never due": found.total("foreign"),
+        "unaccounted": found.total("unaccounted"),
+    }
+    text = ", ".join(f"{name}: {number}" for name, number in wrong.items())
+    output.line(text, style="bold red" if any(wrong.values()) else "green")
+    output.line(str(found.verification), style="green" if found.verification.intact else "bold red")
 
 
 def _print_ways_on(output: Output, story: Story) -> None:
