@@ -33,6 +33,14 @@ class MemoryDisk:
         disk._count = itertools.count(next(self._count))
         return disk
 
+    def contents(self) -> dict[Path, bytes]:
+        """What each file holds."""
+        return {path: bytes(self._contents[number]) for path, number in self._numbers.items()}
+
+    def cut(self, path: Path, size: int) -> None:
+        """Cuts a file, as a crash of a lesser disk would."""
+        del self._contents[self._number(path)][size:]
+
     def names(self, folder: Path) -> list[str]:
         self._number(folder)
         return [path.name for path in self._numbers if path.parent == folder and path != folder]

@@ -93,10 +93,10 @@ class Model(Runs):
         start = now
         if rule.cadence == "one_shot":
             at, through = rule.instants[0], schedule.consumed_through
-            if (through is not None and at <= through) or now - at > rule.lateness:
+            if through is not None and at <= through:
                 raise Refused("DefinitionError")  # "is refused if `at` <= C"
             start = min(now, at - MICROSECOND)
-        schedule.rule = rule
+        schedule.rule, schedule.exhausted = rule, False
         schedule.revision += 1
         return self._baseline(now, schedule_id, "ScheduleEdited", "edited", start)
 
@@ -137,10 +137,11 @@ class Model(Runs):
             self._regress(schedule, through)
             return [told]
         held = schedule.candidate is not None and schedule.candidate <= through
+        if before == through and not held:
+            return []  # nothing moves
         skipped = self._skip_candidate(now, schedule_id, "operator") if held else []
         schedule.consumed_through = through
-        schedule.exhausted = self._next(schedule, through) is None
-        fields |= {"covers_after": before, "exhausts": schedule.exhausted, "regressed": False}
+        fields |= {"covers_after": before, "exhausts": self._exhausts(schedule), "regressed": False}
         return [*skipped, self.tell("ScheduleRebaselined", now, **fields)]
 
     def external(self, now: datetime, schedule_id: str, started_at: datetime) -> list[Told]:
@@ -151,6 +152,8 @@ class Model(Runs):
 
     def run_now(self, now: datetime, schedule_id: str) -> list[Told]:
         """ "a manual run: no occurrence, moves no watermark, admitted pending, never refused for capacity" """
+        if self.stopped:
+            raise Refused("SchedulerClosed")  # "`run_now` and `resume` after `stop_admitting` raise it too"
         schedule = self._living(schedule_id)
         if schedule_id in self.blocked_schedules:
             raise Refused("Blocked")
@@ -178,13 +181,18 @@ class Model(Runs):
         if rule.cadence == "once_per":  # "C = max(C, first instant of the current period - 1 µs)"
             start = rule.instants[bisect_right(rule.instants, now) - 1] - MICROSECOND
         schedule.consumed_through = start if before is None else max(before, start)
-        schedule.exhausted = self._next(schedule, schedule.consumed_through) is None
+        exhausts = self._exhausts(schedule)
         covers: Told = {"covers_after": before, "covers_through": schedule.consumed_through}
-        return [*told, self.tell(kind, now, schedule_id=schedule_id, exhausts=schedule.exhausted, **covers)]
+        return [*told, self.tell(kind, now, schedule_id=schedule_id, exhausts=exhausts, **covers)]
 
     def _skip_candidate(self, now: datetime, schedule_id: str, reason: str) -> list[Told]:
-        held = self.schedules[schedule_id].candidate
-        return [] if held is None else [self.skip(now, schedule_id, held, reason)]
+        schedule = self.schedules[schedule_id]
+        held = schedule.candidate
+        if held is None:
+            return []
+        self._consume(schedule, held, kept=reason == "operator")  # if that was the last instant, the baseline says so
+        fields: Told = {"schedule_id": schedule_id, "scheduled_at": held, "reason": reason, "exhausts": False}
+        return [self.tell("OccurrenceSkipped", now, **fields)]
 
     # The poll
 
@@ -332,6 +340,12 @@ class Model(Runs):
             if over is None:
                 return instants[position]
             after = over.last
+
+    def _exhausts(self, schedule: Schedule) -> bool:
+        """Whether a baseline that has moved the watermark is what leaves the schedule without a further instant."""
+        newly = not schedule.exhausted and self._next(schedule, schedule.consumed_through) is None
+        schedule.exhausted = schedule.exhausted or newly
+        return newly
 
     def _is_last(self, schedule: Schedule, instant: datetime) -> bool:
         """ "Exhaustion is a flag set by the entry that decides the last instant, whatever its outcome" """
