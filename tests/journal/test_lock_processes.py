@@ -43,6 +43,14 @@ for command in sys.stdin:
 """
 
 
+def environment(root: Path) -> dict[str, str]:
+    """Ours, in which the tests can be imported too."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep),
+    }
+
+
 class Owner:
     """Another process that tries to own the journal."""
 
@@ -70,7 +78,7 @@ def owner(folder: Path) -> Generator[Owner]:
         stdout=subprocess.PIPE,
         text=True,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env=environment(root),
     )
     try:
         yield Owner(process)
@@ -162,7 +170,7 @@ def test_a_forked_child_can_neither_append_nor_release_the_parent_s_lock(tmp_pat
         with pytest.raises(JournalPoisoned, match="fork"):
             journal.append(notes(2), NOW)
         journal.close()
-        with pytest.raises(JournalLocked):
+        with pytest.raises(JournalLocked, match="another process owns the journal"):
             Journal.open(tmp_path, now=NOW)
         return True
 
@@ -191,6 +199,15 @@ def test_a_child_that_was_forked_while_another_thread_committed_is_not_stuck(tmp
     journal.close()
 
 
+def test_a_fork_that_went_past_python_is_noticed_by_the_process_id(tmp_path: Path):
+    journal = Journal.open(tmp_path, now=NOW)
+    journal._pid = -1
+    with pytest.raises(JournalPoisoned, match="fork"):
+        journal.append(notes(1), NOW)
+    journal.close()
+    assert list(read(tmp_path)) == []
+
+
 @posix
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path: Path):
@@ -214,7 +231,7 @@ os._exit(0)
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env=environment(root),
     ) as parent:
         assert parent.wait(20) == 0
         # The child waits at its standard input until this block ends.
@@ -241,7 +258,7 @@ except JournalLocked:
         text=True,
         cwd=root,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env=environment(root),
     )
     assert done.stdout == "held\n"
     Journal.open(tmp_path, now=NOW).close()
