@@ -117,6 +117,9 @@ def test_equal_schedules_share_one_search(asked: list[tuple[str, int]]):
     asked.clear()
     answers = {trigger.next_after(NOON + timedelta(seconds=second)) for second, trigger in enumerate(triggers[:59])}
     assert (answers, len(asked)) == ({NOON + timedelta(minutes=15)}, 1)
+    asked.clear()
+    before = {trigger.prev_before(NOON + timedelta(seconds=second)) for second, trigger in enumerate(triggers[:59], 1)}
+    assert (before, len(asked)) == ({NOON}, 1)
 
 
 def test_zone_and_fold_are_part_of_what_is_remembered():

@@ -108,6 +108,14 @@ def test_a_repeated_time_comes_twice_or_once():
     assert list(islice(backward(first, utc("2026-10-26T12:00")), 2)) == [night[2], night[0]]
 
 
+def test_a_date_may_begin_before_its_eve_has_ended():
+    """St John's set 00:01 back to 23:01 of the day before: in that second evening, the next midnight has once been."""
+    trigger = Every(1, "day", at="00:00", zone="America/St_Johns", anchor=date(2006, 1, 1))
+    first, second = utc("2006-10-29T02:30"), utc("2006-10-29T03:30")
+    evening = first + timedelta(minutes=30)
+    assert (trigger.prev_before(evening), trigger.next_after(evening)) == (first, second)
+
+
 def test_a_day_that_a_zone_never_had_collapses_into_the_next():
     trigger = Every(1, "day", at="00:00", zone="Pacific/Apia", anchor=date(2011, 12, 1))
     assert walls(trigger, "2011-12-29T00:00", 3) == ["2011-12-29 00:00", "2011-12-31 00:00", "2012-01-01 00:00"]

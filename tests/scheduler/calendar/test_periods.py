@@ -93,6 +93,7 @@ def test_an_evening_that_comes_twice_after_midnight_belongs_to_the_new_day():
     ]
     for minutes in (0, 1, 30, 59, 60, 61):
         assert period_start(start + timedelta(minutes=minutes), "day", zone) == start
+        assert period_end(start + timedelta(minutes=minutes), "day", zone) == utc("2006-10-30T03:30")
     assert list(islice(forward(OncePer("day", zone), start), 1)) == [utc("2006-10-30T03:30")]
     assert list(islice(backward(OncePer("day", zone), utc("2006-10-30T03:30")), 2)) == [start, utc("2006-10-28T02:30")]
 
