@@ -30,7 +30,7 @@ from duly.journal.entries import (
 )
 from duly.journal.errors import UnencodableEntry
 from duly.journal.format import MAX_LINE
-from duly.journal.strict import MAX_DEPTH, check_json
+from duly.journal.strict import MAX_DEPTH, check_json, within_bounds
 
 MAX_BATCH = MAX_LINE - 256
 """What an encoded batch may take: the envelope around it needs less than the rest of the line."""
@@ -105,9 +105,9 @@ def encode_batch(entries: tuple[Entry, ...]) -> bytes:
         )
     if twins != entries:
         raise _differing(entries, twins)
-    for entry in entries:
-        if type(entry) in _JSON_FIELDS:
-            _check_fields(entry)
+    for twin in twins:
+        if type(twin) in _JSON_FIELDS:
+            _check_fields(twin)
     return data
 
 
@@ -115,7 +115,7 @@ def _check_fields(entry: Entry) -> None:
     for name in _JSON_FIELDS[type(entry)]:
         value: Any = getattr(entry, name)
         if name != "definition":
-            if value:
+            if value and not within_bounds(value):
                 check_json(value, f"{kind_of(entry)}.{name}")
         elif value.input or value.limits or type(value.trigger) is SourceRule:
             # An expression takes two levels of the record for each of its own, so the record may go that much deeper.

@@ -39,6 +39,21 @@ def check_json(value: object, name: str, *, depth: int = MAX_DEPTH) -> None:
     _copy(value, name, MAX_DEPTH - depth)
 
 
+def within_bounds(value: Json, levels: int = MAX_DEPTH) -> bool:
+    """Whether decoded JSON keeps the bounds on integers and nesting: what decoding does not see to. Quick, and mute."""
+    kind = type(value)
+    if kind is str or value is None or kind is float or kind is bool:
+        return True
+    if kind is int:
+        return -MAX_INTEGER < value < MAX_INTEGER
+    if levels == 0:
+        return False
+    for member in value.values() if kind is dict else value:
+        if type(member) is not str and not within_bounds(member, levels - 1):
+            return False
+    return True
+
+
 def _copy(value: object, place: str, depth: int) -> Json:
     if value is None or value is True or value is False:
         return value

@@ -141,7 +141,7 @@ def test_damage_to_what_a_later_line_vouches_for_is_refused_without_head(tmp_pat
     header, first, second, third = lines_of(tmp_path)
     for damaged in (
         header + b"x" + first[1:] + second + third,
-        header + first[:-1] + b"x" + second + third,  # the newline: two lines became one
+        header + first[:-1] + b"x" + second,  # the newline: two lines became one, and the second proves the first
         header + second + third,
         header + first + third,
         header + second + first + third,
