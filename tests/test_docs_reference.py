@@ -78,3 +78,11 @@ def test_every_member_of_a_state_is_told():
     members = {name for name in {*dir(State()), *dir(ReplayedState(Path("state")))} if not name.startswith("_")}
     told = names_in((REFERENCE / "projections.md").read_text(encoding="utf-8"))
     assert members - told == {"by_id", "mark_anomaly", "read_on", "shared"}  # these are the fold's own
+
+
+def test_the_tests_that_a_document_names_are_there():
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    named = set(re.findall(r"`(test_\w+)`", documents))
+    assert named
+    assert {name for name in named if f"def {name}(" not in tests} == set()
