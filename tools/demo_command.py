@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
@@ -67,9 +67,9 @@ def _progress(stack: ExitStack) -> Progress | None:
     if not sys.stderr.isatty():
         return None
     bar = stack.enter_context(counting_bar())
-    task = bar.add_task("two weeks go by", total=(END - BEGIN).days)
+    task = bar.add_task("two weeks go by", total=round((END - BEGIN) / timedelta(days=1)))
 
     def show(at: datetime) -> None:
-        bar.update(task, completed=(at - BEGIN).days)
+        bar.update(task, completed=round((at - BEGIN) / timedelta(days=1)))
 
     return show

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import pytest
 
 import duly as package
+from duly.journal import Journal
+from duly.journal.entries import RunCompleted
 from duly.tools.cli import cli, exit_code_of
 from tests.tools import golden
 from tests.tools.conftest import Duly
@@ -131,6 +134,18 @@ def test_a_damaged_journal_is_a_bad_answer_to_verify_and_unreadable_to_the_other
     after = duly("verify", tmp_path / "saved", "--json").document
     assert (after["damage"], after["lost"], after["sequence"]) == (None, 1, 68)
     assert "LOST" in duly("log", tmp_path / "saved", "--since", 13, "--until", 13).out
+
+
+def test_a_record_that_contradicts_itself_is_a_bad_answer(duly: Duly, tmp_path: Path):
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    with Journal.open(tmp_path / "odd", now=at) as odd:
+        odd.append([RunCompleted(at=at, run_id=77)], at)
+    answer = duly("verify", tmp_path / "odd")
+    assert answer.code == 1
+    assert "entry 1 (RunCompleted) contradicts the record" in answer.out
+    document = duly("verify", tmp_path / "odd", "--json").document
+    assert (document["intact"], document["damage"]) == (False, None)
+    assert [(one["sequence"], one["kind"]) for one in document["anomalies"]] == [(1, "RunCompleted")]
 
 
 def test_an_intact_journal_is_salvaged_whole(journal: Path, duly: Duly, tmp_path: Path):

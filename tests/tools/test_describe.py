@@ -203,6 +203,24 @@ def test_a_rule_is_described_as_it_would_be_written_down(rule: TriggerRule, said
     assert describe_trigger(rule) == said
 
 
+@pytest.mark.parametrize(
+    ("abandoned", "said"),
+    [
+        (
+            RunAbandoned(at=AT, run_id=7, cause="ambiguous", attempt_id=9),
+            "run 7 abandoned in attempt 9: the outcome of its attempt cannot be told; it is never retried",
+        ),
+        (
+            RunAbandoned(at=AT, run_id=7, cause="operator", actor="ann", note="hung"),
+            "run 7 abandoned: by an operator (by ann: hung)",
+        ),
+        (RunAbandoned(at=AT, run_id=7, cause="crash", detail="power cut"), "run 7 abandoned: power cut"),
+    ],
+)
+def test_an_abandoned_run_says_why(abandoned: RunAbandoned, said: str):
+    assert describe_entry(abandoned) == said
+
+
 def test_a_long_result_is_cut_short():
     assert len(describe_entry(RunCompleted(at=AT, run_id=7, result="x" * 1000))) < 120
 

@@ -70,6 +70,15 @@ def test_nothing_in_a_journal_drives_a_terminal(journal: Path):
 
 
 @on_posix
+def test_the_demo_shows_its_progress_on_a_terminal(tmp_path: Path):
+    (tmp_path / "crontab").write_text("0 */3 * * * job\n")
+    printed = on_a_terminal(["demo", str(tmp_path / "crontab"), "--keep", str(tmp_path / "kept"), "--zone", "UTC"])
+    assert "two weeks go by" in printed
+    assert "/14" in printed
+    assert "unaccounted: 0" in printed
+
+
+@on_posix
 @pytest.mark.parametrize("form", ["table", "json", "jsonl"])
 def test_a_reader_that_has_seen_enough_ends_a_command_without_a_word(form: str, journal: Path):
     # So that what is printed does not fit into the pipe's buffer, it is printed again and again.
