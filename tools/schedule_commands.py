@@ -21,6 +21,7 @@ from duly.scheduler.clock import SystemClock
 from duly.scheduler.definitions import parse_definition
 from duly.scheduler.embedded import Scheduler
 from duly.scheduler.errors import DefinitionError, UnknownSchedule
+from duly.scheduler.instants import in_range
 from duly.scheduler.triggers import Cron, OccurrenceSource, trigger_of
 from duly.scheduler.zones import Zone, zone_of
 from duly.tools.crontab import Crontab, CrontabEntry, Problem, is_system_crontab, parse_crontab
@@ -116,6 +117,8 @@ def upcoming(  # noqa: PLR0913, PLR0917 - one parameter for each option
     \b
     Example: duly next --cron "30 2 * * *" --zone Europe/Berlin -n 3
     """
+    if after is not None and not in_range(after):
+        raise click.UsageError(f"--after {describe_instant(after)} lies outside of 1972 … 2100, the years duly knows.")
     if cron is not None and schedule is None:
         if zone is None:
             raise click.UsageError("An expression needs a zone: add --zone, for example --zone UTC.")

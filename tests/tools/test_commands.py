@@ -136,6 +136,27 @@ def test_a_damaged_journal_is_a_bad_answer_to_verify_and_unreadable_to_the_other
     assert "LOST" in duly("log", tmp_path / "saved", "--since", 13, "--until", 13).out
 
 
+def test_no_damage_anywhere_makes_a_command_fail_but_by_its_rules(journal: Path, duly: Duly, tmp_path: Path):
+    [segment] = journal.glob("*.jsonl")
+    content = segment.read_bytes()
+    copy = tmp_path / "copy"
+    ends: dict[str, set[int]] = {}
+    for number, place in enumerate(range(0, len(content), len(content) // 40)):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(journal, copy)
+        damaged = content[:place] if number % 4 == 0 else content[:place] + b"\xff" + content[place + 1 :]
+        (copy / segment.name).write_bytes(damaged)
+        commands = [[name, copy] for name in READING] + [["salvage", copy, "--to", tmp_path / f"saved-{number}"]]
+        for command in commands:
+            answer = duly(*command)
+            ends.setdefault(str(command[0]), set()).add(answer.code)
+            assert "fault of duly" not in answer.err
+            assert "Traceback" not in answer.out + answer.err
+    assert ends["verify"] == {1}
+    assert ends["salvage"] <= {0, 1, 3}
+    assert [ends[name] for name in ("replay", "dump", "log", "head")] == [{3}] * 4
+
+
 def test_a_record_that_contradicts_itself_is_a_bad_answer(duly: Duly, tmp_path: Path):
     at = datetime(2026, 3, 1, tzinfo=UTC)
     with Journal.open(tmp_path / "odd", now=at) as odd:
@@ -184,6 +205,7 @@ def test_the_digest_is_that_of_the_library(journal: Path, duly: Duly):
         (["next", "--cron", "61 * * * *", "--zone", "UTC"], "minute: '61' is out of range"),
         (["next", "--cron", "* * * * *", "--zone", "Europe/Berln"], "Europe/Berlin"),
         (["next", "--cron", "* * * * *", "--zone", "UTC", "-n", "0"], "0 is not in the range"),
+        (["next", "--cron", "* * * * *", "--zone", "UTC", "--after", "1900-01-01T00:00:00Z"], "1972"),
         (["next", "nihgtly", "-j", "J"], "The nearest: nightly"),
         (["salvage", "J"], "Missing option '--to'"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
