@@ -32,6 +32,14 @@ class Anomaly(msgspec.Struct, frozen=True):
     text: str
 
 
+class Request(msgspec.Struct, frozen=True):
+    """What an idempotency key was used for: the entry's sequence, its kind and its schedule."""
+
+    sequence: int
+    kind: str
+    schedule_id: str | None
+
+
 class Facts:
     """What is known after the entry `sequence`."""
 
@@ -42,7 +50,7 @@ class Facts:
         self.runs_recent: dict[int, Run] = {}
         self.pending: dict[int, None] = {}
         self.started: dict[int, None] = {}
-        self.requests: dict[str, int] = {}
+        self.requests: dict[str, Request] = {}
         self.anomalies: list[Anomaly] = []
         self.anomaly_count = 0
         self.highest_at: datetime | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from datetime import UTC, datetime
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, TypeGuard, assert_never
 
 from duly.journal.entries import (
     AttemptCleared,
@@ -45,8 +45,9 @@ from duly.journal.entries import (
     ScheduleRebaselined,
     ScheduleUnblocked,
     ScheduleUnpaused,
+    kind_of,
 )
-from duly.projections.facts import RECENT_REQUESTS, RECENT_RUNS, Facts
+from duly.projections.facts import RECENT_REQUESTS, RECENT_RUNS, Facts, Request
 from duly.projections.ranges import extended, range_holding
 from duly.projections.runs import Run, RunEntry, admitted_run, advanced, contradiction
 from duly.projections.schedules import Block, ScheduleState
@@ -60,6 +61,15 @@ KEPT_REASONS: Final = frozenset({"overlap", "preflight", "spent", "operator"})
 
 _Baseline: TypeAlias = (
     ScheduleEdited | SchedulePaused | ScheduleUnpaused | ScheduleDisabled | ScheduleEnabled | ScheduleDeleted
+)
+_Commanded: TypeAlias = (
+    ScheduleCreated
+    | _Baseline
+    | ScheduleBlocked
+    | ScheduleUnblocked
+    | ScheduleRebaselined
+    | ExternalRunRecorded
+    | RunAdmittedManually
 )
 _Decided: TypeAlias = OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld
 
@@ -103,7 +113,7 @@ def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:  # noqa: PLR0
             _fold_manual(state, sequence, entry)
         case ClockRegressed():
             for schedule in state.by_id.values():
-                if schedule.consumed_through > entry.at + entry.tolerance:
+                if schedule.consumed_through - entry.at > entry.tolerance:
                     _step_back(schedule, entry.at)
             state.highest_at = None
         case JournalOpened():
@@ -136,7 +146,7 @@ def _decidable(state: Facts, sequence: int, entry: _Decided | IntervalSkipped) -
     if schedule is None:
         state.mark_anomaly(sequence, entry, "the schedule is unknown", schedule_id=entry.schedule_id)
         return None
-    if schedule.deleted and not isinstance(entry, OccurrenceSkipped):
+    if schedule.deleted:
         state.mark_anomaly(sequence, entry, "the schedule is deleted", schedule_id=entry.schedule_id)
         return None
     return schedule
@@ -159,7 +169,7 @@ def _fold_occurrence(state: Facts, sequence: int, entry: _Decided) -> None:
         return
     if isinstance(entry, OccurrenceAdmitted):
         _admit(state, sequence, entry, schedule)
-    if isinstance(entry, OccurrenceAdmitted) or (isinstance(entry, OccurrenceSkipped) and entry.reason in KEPT_REASONS):
+    if is_kept(entry):
         schedule.kept = extended(schedule.kept, instant, schedule.consumed_through)
     if held:
         schedule.candidate = None
@@ -169,6 +179,13 @@ def _fold_occurrence(state: Facts, sequence: int, entry: _Decided) -> None:
     schedule.last_decided = instant
     if isinstance(entry, OccurrenceAdmitted | OccurrenceSkipped) and entry.exhausts:
         _exhaust(schedule, instant)
+
+
+def is_kept(entry: Entry) -> TypeGuard[OccurrenceAdmitted | OccurrenceSkipped]:
+    """Whether the decision stays when the clock steps back behind it."""
+    return isinstance(entry, OccurrenceAdmitted) or (
+        isinstance(entry, OccurrenceSkipped) and entry.reason in KEPT_REASONS
+    )
 
 
 def _admit(state: Facts, sequence: int, entry: OccurrenceAdmitted, schedule: ScheduleState) -> None:
@@ -212,7 +229,7 @@ def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
     if entry.exhausts:
         _exhaust(schedule, entry.covers_through)
     state.by_id[entry.schedule_id] = schedule
-    _note_request(state, sequence, entry.request)
+    _note_request(state, sequence, entry)
 
 
 def _existing(
@@ -225,7 +242,6 @@ def _existing(
         text = "the schedule is unknown" if schedule is None else "the schedule is deleted"
         state.mark_anomaly(sequence, entry, text, schedule_id=entry.schedule_id)
         return None
-    _note_request(state, sequence, entry.request)
     return schedule
 
 
@@ -261,6 +277,7 @@ def _fold_baseline(state: Facts, sequence: int, entry: _Baseline) -> None:
     schedule.consumed_through = max(schedule.consumed_through, entry.covers_through)
     if entry.exhausts:
         _exhaust(schedule, entry.covers_through)
+    _note_request(state, sequence, entry)
 
 
 def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUnblocked) -> None:
@@ -271,12 +288,14 @@ def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUn
         schedule.block = None
     elif schedule.block is None:
         schedule.block = Block(sequence, entry.cause, entry.reason)
+    _note_request(state, sequence, entry)
 
 
 def _fold_rebaselined(state: Facts, sequence: int, entry: ScheduleRebaselined) -> None:
     schedule = _existing(state, sequence, entry)
     if schedule is None:
         return
+    _note_request(state, sequence, entry)
     if entry.regressed:
         _step_back(schedule, entry.through)
         return
@@ -304,6 +323,7 @@ def _fold_external(state: Facts, sequence: int, entry: ExternalRunRecorded) -> N
     schedule = _existing(state, sequence, entry)
     if schedule is not None:
         _spend(schedule, entry.started_at, sequence)
+        _note_request(state, sequence, entry)
 
 
 def _spend(schedule: ScheduleState, stamp: datetime, sequence: int) -> None:
@@ -312,10 +332,10 @@ def _spend(schedule: ScheduleState, stamp: datetime, sequence: int) -> None:
     insort(schedule.spent, (stamp, sequence))
 
 
-def _note_request(state: Facts, sequence: int, request: str) -> None:
-    if not request:
+def _note_request(state: Facts, sequence: int, entry: _Commanded) -> None:
+    if not entry.request:
         return
-    state.requests.setdefault(request, sequence)
+    state.requests.setdefault(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))
     if len(state.requests) > RECENT_REQUESTS:
         del state.requests[next(iter(state.requests))]
 
@@ -332,7 +352,7 @@ def _fold_manual(state: Facts, sequence: int, entry: RunAdmittedManually) -> Non
         _spend(schedule, entry.at, sequence)
     state.pending[sequence] = None
     state.runs_open[sequence] = admitted_run(sequence, entry)
-    _note_request(state, sequence, entry.request)
+    _note_request(state, sequence, entry)
 
 
 def _fold_run(state: Facts, sequence: int, entry: RunEntry) -> None:

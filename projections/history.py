@@ -35,8 +35,8 @@ from duly.journal.entries import (
     kind_of,
 )
 from duly.journal.errors import Error
-from duly.projections.fold import KEPT_REASONS
-from duly.projections.ranges import range_holding
+from duly.projections.fold import KEPT_REASONS, is_kept
+from duly.projections.ranges import MOST, Range, joined_gap, range_holding
 from duly.projections.runs import RunState, occurrence_id
 from duly.projections.schedules import ScheduleState
 from duly.projections.state import State
@@ -130,6 +130,7 @@ class History:
         self.spans: list[Row] = []
         self.doubles: list[datetime] = []
         self.reigns: list[Reign] = []
+        self.joined: list[Range] = []
         self.calendar_changed: CalendarChanged | None = None
         self._state = State()
         self._runs: dict[int, datetime] = {}
@@ -150,6 +151,7 @@ class History:
         before = self.schedule
         if before is not None:
             self._void(before, entry)
+            self._join(before, entry)
         anomalies = self._state.anomaly_count
         self._state.apply(sequence, entry)
         if self._state.anomaly_count == anomalies:
@@ -161,8 +163,16 @@ class History:
         rows.sort(key=lambda row: row.key)
         return rows
 
+    def _join(self, schedule: ScheduleState, entry: Entry) -> None:
+        """Notes the gap that the fold is about to count as decided, having too many ranges to keep apart."""
+        if len(schedule.kept) < MOST or not is_kept(entry):
+            return
+        gap = joined_gap(schedule.kept, entry.scheduled_at, schedule.consumed_through)
+        if gap is not None:
+            self.joined.append(gap)
+
     def _void(self, schedule: ScheduleState, entry: Entry) -> None:
-        if isinstance(entry, ClockRegressed) and schedule.consumed_through > entry.at + entry.tolerance:
+        if isinstance(entry, ClockRegressed) and schedule.consumed_through - entry.at > entry.tolerance:
             self._step_back(schedule, entry.at)
         elif isinstance(entry, ScheduleRebaselined) and entry.regressed:
             self._step_back(schedule, entry.through)

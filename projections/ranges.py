@@ -41,6 +41,20 @@ def extended(ranges: Ranges, instant: datetime, preceding: datetime) -> Ranges:
     return _closest_joined(_merged((start, instant), ranges))
 
 
+def joined_gap(ranges: Ranges, instant: datetime, preceding: datetime) -> Range | None:
+    """The gap that one more kept decision closes because there would be too many ranges, both ends excluded; what lies
+    in it counts as decided."""
+    kept = extended(ranges, instant, preceding)
+    for earlier, later in pairwise(sorted({*ranges, (instant, instant)})):
+        if earlier[1] < later[0] and earlier[1] != preceding and _is_within(kept, earlier[1], later[0]):
+            return earlier[1], later[0]
+    return None
+
+
+def _is_within(ranges: Ranges, start: datetime, end: datetime) -> bool:
+    return any(one[0] <= start and end <= one[1] for one in ranges)
+
+
 def _start(one: Range) -> datetime:
     return one[0]
 

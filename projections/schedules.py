@@ -91,6 +91,9 @@ class Schedule(msgspec.Struct, Generic[Trigger], frozen=True, kw_only=True):
 def view(of: ScheduleState, trigger: Trigger) -> Schedule[Trigger]:
     """The frozen view of a schedule, with the trigger in the form the asker wants."""
     definition = of.definition
+    if definition.input or definition.limits:
+        # A copy, so that nobody outside can change the state by what was given to him.
+        definition = msgspec.json.decode(msgspec.json.encode(definition), type=Definition)
     return Schedule(
         id=of.id,
         revision=of.revision,
@@ -101,8 +104,8 @@ def view(of: ScheduleState, trigger: Trigger) -> Schedule[Trigger]:
         max_active_runs=definition.max_active_runs,
         misfire=definition.misfire,
         lateness=definition.lateness,
-        input=dict(definition.input),
-        limits=dict(definition.limits),
+        input=definition.input,
+        limits=definition.limits,
         paused=bool(of.paused),
         disabled=bool(of.disabled),
         deleted=bool(of.deleted),

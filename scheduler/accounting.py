@@ -17,8 +17,8 @@ import msgspec
 
 from duly.journal import read
 from duly.journal.entries import Entry, EntryLost, ScheduleCreated, TriggerRule
+from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Row
-from duly.projections.ranges import range_holding
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.sources import SourceFactory, checked_next_after
@@ -79,7 +79,8 @@ def account_of(entries: Iterable[tuple[int, Entry]], *, sources: Mapping[str, So
         if isinstance(entry, EntryLost):
             lost += 1
             continue
-        now = entry.at
+        if FIRST_INSTANT <= entry.at < LAST_INSTANT:
+            now = entry.at
         if isinstance(entry, ScheduleCreated):
             histories.setdefault(entry.schedule_id, History(entry.schedule_id))
         schedule_id = getattr(entry, "schedule_id", None)
@@ -140,7 +141,7 @@ def _settle(
     span = spans.holding(instant)
     if span is not None:
         result.counts["covered" if span.reason in (None, "operator") else f"interval:{span.reason}"] += 1
-    elif range_holding(schedule.kept, instant) is not None:
+    elif any(start < instant < end for start, end in history.joined):
         result.counts["kept"] += 1
     elif instant > schedule.consumed_through:
         result.counts["waiting"] += 1

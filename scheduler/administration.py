@@ -13,9 +13,19 @@ from typing import Any, Final, Unpack, cast
 
 import msgspec
 
-from duly.journal.entries import Definition, Entry, OneShotRule
+from duly.journal.entries import (
+    Definition,
+    Entry,
+    ExternalRunRecorded,
+    OneShotRule,
+    RunAdmittedManually,
+    ScheduleCreated,
+    ScheduleEdited,
+    kind_of,
+)
 from duly.projections import Run, Schedule
 from duly.projections.schedules import ScheduleState, view
+from duly.scheduler.copies import run_copy
 from duly.scheduler.decisions.administration import (
     Command,
     Switch,
@@ -28,7 +38,7 @@ from duly.scheduler.decisions.administration import (
     decide_unblock,
 )
 from duly.scheduler.decisions.manual import decide_manual_run
-from duly.scheduler.decisions.runs import require_unblocked, run_of
+from duly.scheduler.decisions.runs import require_unblocked
 from duly.scheduler.definitions import (
     DefinitionFields,
     PolicyFields,
@@ -39,15 +49,15 @@ from duly.scheduler.definitions import (
 )
 from duly.scheduler.errors import DefinitionError, DuplicateSchedule, SchedulerClosed, TriggerError
 from duly.scheduler.inputs import parse_input
+from duly.scheduler.inspection import Inspection
 from duly.scheduler.instants import in_range, require_aware
-from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 
 CHUNK_ENTRIES: Final = 1_000
 CHUNK_BYTES: Final = 1 << 20
 
 
-class Administration(Shell):
+class Administration(Inspection):
     """The administrative part of the Scheduler."""
 
     def create(  # noqa: PLR0913 - a schedule's parts
@@ -71,7 +81,7 @@ class Administration(Shell):
 
         def decide() -> Schedule[OccurrenceSource]:
             command = self._command(actor, note, request, now=self._usable_now())
-            if not self._is_repeated(command):
+            if not self._is_repeated(command, schedule_id, ScheduleCreated):
                 self._record(self._created(schedule_id, definition, command), command.at)
                 self.wake()
             return self._shown(self._state.by_id[schedule_id])
@@ -127,7 +137,7 @@ class Administration(Shell):
             if found is not None and not found.deleted and _is_as_declared(found, definition):
                 return self._shown(found)
             command = self._command(actor, note, request, now=self._usable_now())
-            if not self._is_repeated(command):
+            if not self._is_repeated(command, schedule_id, ScheduleCreated, ScheduleEdited):
                 if found is None or found.deleted:
                     entries = self._created(schedule_id, definition, command)
                 else:
@@ -238,7 +248,7 @@ class Administration(Shell):
         def decide() -> Schedule[OccurrenceSource]:
             schedule = self._living(schedule_id)
             command = self._command(actor, note, request)
-            if not self._is_repeated(command):
+            if not self._is_repeated(command, schedule_id, ExternalRunRecorded):
                 self._record(decide_external_run(schedule, moment, command), command.at)
                 self.wake()
             return self._shown(schedule)
@@ -265,10 +275,10 @@ class Administration(Shell):
         bindings = None if input is None else parse_input(input)
         checked = None if limits is None else parse_limits(limits)
 
-        def decide() -> Run:
+        def decide() -> Run | None:
             command = self._command(actor, note, request, now=self._usable_now())
-            if self._is_repeated(command):
-                return run_of(self._state, self._state.requests[request])
+            if self._is_repeated(command, schedule_id, RunAdmittedManually):
+                return None
             if not self._admitting:
                 raise SchedulerClosed("the scheduler admits no more runs", hint="Reopen it, then run_now() again")
             schedule = None if schedule_id is None else self._living(schedule_id)
@@ -276,9 +286,9 @@ class Administration(Shell):
             entry = self._driven(decide_manual_run(schedule, target, bindings, checked, command))
             run_id = self._record((entry,), command.at)
             self.wake()
-            return self._state.runs_open[run_id]
+            return run_copy(self._state.runs_open[run_id])
 
-        return self._exclusively(decide)
+        return self._exclusively(decide) or self.run(self._state.requests[request].sequence)
 
     def _switch(self, schedule_id: str, switch: Switch, actor: str, note: str) -> Schedule[OccurrenceSource]:
         def decide() -> Schedule[OccurrenceSource]:
@@ -305,8 +315,19 @@ class Administration(Shell):
                 "trigger", definition.trigger, f"cannot be used: {error.message}", error.hint
             ) from error
 
-    def _is_repeated(self, command: Command) -> bool:
-        return bool(command.request) and command.request in self._state.requests
+    def _is_repeated(self, command: Command, schedule_id: str | None, *kinds: type[Entry]) -> bool:
+        """Whether this very command took effect before, by its request key. Raises DefinitionError if another did."""
+        known = self._state.requests.get(command.request) if command.request else None
+        if known is None:
+            return False
+        if known.schedule_id == schedule_id and known.kind in [kind_of(kind) for kind in kinds]:
+            return True
+        raise DefinitionError(
+            "request",
+            command.request,
+            f"was used by entry #{known.sequence} ({known.kind}) for something else",
+            "Take another key for another command.",
+        )
 
     def _shown(self, schedule: ScheduleState) -> Schedule[OccurrenceSource]:
         return view(schedule, self._shown_trigger(schedule))

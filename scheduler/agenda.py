@@ -93,21 +93,17 @@ class Agenda:
 
     def refresh(self, schedule: ScheduleState) -> None:
         """Looks at one schedule anew, after an entry about it."""
+        self.place(schedule, self._next(schedule) if _is_looked_at(schedule) else None)
+
+    def place(self, schedule: ScheduleState, instant: datetime | None) -> None:
+        """Takes note of one schedule whose next undecided instant is known."""
         schedule_id = schedule.id
         self._due.pop(schedule_id, None)
         self._waiting.drop(schedule_id)
         self._held.pop(schedule_id, None)
-        if schedule.deleted or schedule.block is not None or schedule.exhausted:
-            self._coming.drop(schedule_id)
-            return
-        rule = schedule.definition.trigger
-        if (schedule.paused or schedule.disabled) and not isinstance(rule, OneShotRule):
-            self._coming.drop(schedule_id)
-            return
-        if schedule.candidate is not None:
-            self._held[schedule_id] = (schedule.candidate, isinstance(rule, OncePerRule))
-        instant = self._next(schedule)
-        if instant is None:
+        if schedule.candidate is not None and schedule.live:
+            self._held[schedule_id] = (schedule.candidate, isinstance(schedule.definition.trigger, OncePerRule))
+        if instant is None or not _is_looked_at(schedule):
             self._coming.drop(schedule_id)
         else:
             self._coming.place(schedule_id, instant)
@@ -148,3 +144,10 @@ class Agenda:
         except TriggerError:
             # Due at once: the next poll meets the same error and blocks the schedule, which is a decision.
             return schedule.consumed_through
+
+
+def _is_looked_at(schedule: ScheduleState) -> bool:
+    """Whether polls have anything to decide: of what is paused or disabled, only a one-shot whose time passes."""
+    if schedule.deleted or schedule.block is not None or schedule.exhausted:
+        return False
+    return not (schedule.paused or schedule.disabled) or isinstance(schedule.definition.trigger, OneShotRule)

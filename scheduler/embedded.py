@@ -20,13 +20,13 @@ from duly.journal.entries import CalendarChanged, Entry, JournalOpened
 from duly.projections import State
 from duly.scheduler.administration import Administration
 from duly.scheduler.clock import Clock, SystemClock
+from duly.scheduler.copies import run_copies
 from duly.scheduler.cron import croniter_version
 from duly.scheduler.decisions.admission import ENGINE
 from duly.scheduler.decisions.recovery import decide_recovery
 from duly.scheduler.definitions import check_words
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.execution import Execution
-from duly.scheduler.inspection import Inspection
 from duly.scheduler.polls import Polling
 from duly.scheduler.reconciling import EvidenceSource, Recovery, calendar_changes, gather
 from duly.scheduler.shell import Preflight, Targets
@@ -34,7 +34,7 @@ from duly.scheduler.sources import SourceFactory
 from duly.scheduler.zones import tzdata_version
 
 
-class Scheduler(Polling, Administration, Execution, Inspection):
+class Scheduler(Polling, Administration, Execution):
     """An event-sourced scheduler over one journal. It decides; the host executes and reports back.
 
     Open it with `Scheduler.open`, and use it as a context manager or close it.
@@ -138,9 +138,9 @@ class Scheduler(Polling, Administration, Execution, Inspection):
             replayed=replayed,
             torn=tuple(self._journal.recovery.torn),
             decisions=tuple(enumerate(entries, first + 1)),
-            pending=tuple(self._state.runs_open[run_id] for run_id in self._state.pending),
-            interrupted=tuple(interrupted),
-            running=tuple(self._state.runs_open[run_id] for run_id in self._state.started),
+            pending=run_copies(self._state.runs_open[run_id] for run_id in self._state.pending),
+            interrupted=run_copies(interrupted),
+            running=run_copies(self._state.runs_open[run_id] for run_id in self._state.started),
             warnings=(*self._journal.recovery.warnings, *_described(changes)),
         )
 

@@ -8,6 +8,7 @@ only reads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from duly.journal.entries import (
     ClockRegressed,
     Entry,
     IntervalSkipped,
+    JournalOpened,
     OccurrenceAdmitted,
     OccurrenceSkipped,
     OccurrenceSuperseded,
@@ -102,21 +104,29 @@ class _Checker:
             return
         self.polls += 1
         now = recorded[0].at
-        regression = decide_regression(self.state, now, settings.clock_tolerance)
         self._faults = tuple(entry for entry in recorded if isinstance(entry, ScheduleBlocked))
+        decided = self._decided(now, settings, recorded, start=any(isinstance(one, RunStarted) for one in recorded))
+        if decided != recorded and not any(isinstance(one, RunStarted) for one in recorded):
+            # A poll that starts its runs and was cut before the first one leaves no start to know it by.
+            decided = self._decided(now, settings, recorded, start=True)
+        self._faults = ()
+        if decided != recorded:
+            self.divergences.append(Divergence(first, recorded, decided))
+
+    def _decided(
+        self, now: datetime, settings: JournalOpened, recorded: tuple[Entry, ...], *, start: bool
+    ) -> tuple[Entry, ...]:
         request = PollRequest(
             now=now,
             task_slots=settings.task_slots,
             batch=settings.batch,
             due=self._agenda.due(now, slots_free=len(self.state.started) < settings.task_slots),
             source_of=self._source_of,
-            start=any(isinstance(entry, RunStarted) for entry in recorded),
+            start=start,
         )
+        regression = decide_regression(self.state, now, settings.clock_tolerance)
         plan = driven(decide_poll(self.state, request), _Record(self.state, recorded).answer_to)
-        self._faults = ()
-        decided = plan.entries if regression is None else (regression, *plan.entries)
-        if decided != recorded:
-            self.divergences.append(Divergence(first, recorded, decided))
+        return plan.entries if regression is None else (regression, *plan.entries)
 
     def _compare_regression(self, first: int, recorded: tuple[Entry, ...]) -> None:
         settings = self.state.opened

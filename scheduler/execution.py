@@ -14,6 +14,7 @@ import msgspec
 
 from duly.journal.entries import Entry, ErrorInfo, Json
 from duly.projections import Run
+from duly.scheduler.copies import run_copies
 from duly.scheduler.decisions.runs import (
     Completed,
     Failed,
@@ -29,7 +30,7 @@ from duly.scheduler.decisions.runs import (
 )
 from duly.scheduler.definitions import check_json, check_words
 from duly.scheduler.errors import DefinitionError, SchedulerClosed, UnknownRun
-from duly.scheduler.shell import Shell
+from duly.scheduler.inspection import Inspection
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -48,7 +49,7 @@ class RunContext:
         self.result: Json = None
 
 
-class Execution(Shell):
+class Execution(Inspection):
     """The part of the Scheduler that the host's workers talk to."""
 
     def start(self, *run_ids: int) -> tuple[Run, ...]:
@@ -115,15 +116,20 @@ class Execution(Shell):
 
     @contextmanager
     def running(self, run: Run) -> Generator[RunContext]:
-        """Starts the run; completes it when the block ends, with the context's `result`, or fails it and re-raises."""
+        """Starts the run; completes it when the block ends, with the context's `result`, or fails it and re-raises.
+
+        A block that has reported something itself, an interruption for example, has had its say.
+        """
         self.start(run.id)
         context = RunContext(run)
         try:
             yield context
         except BaseException as error:
-            self.fail(run.id, error=error)
+            if self.run(run.id).state == "started":
+                self.fail(run.id, error=error)
             raise
-        self.complete(run.id, result=context.result)
+        if self.run(run.id).state == "started":
+            self.complete(run.id, result=context.result)
 
     def _about_runs(self, run_ids: Sequence[int], decide: Callable[[], tuple[Entry, ...]]) -> tuple[Run, ...]:
         def work() -> tuple[Run, ...]:
@@ -131,7 +137,7 @@ class Execution(Shell):
             if entries:
                 self._record(entries, entries[0].at)
             runs = (self._state.known_run(run_id) for run_id in run_ids)
-            return tuple(run for run in runs if run is not None)
+            return run_copies(run for run in runs if run is not None)
 
         try:
             return self._exclusively(work)

@@ -16,6 +16,7 @@ from duly.projections import Run, Schedule
 from duly.projections.history import History, Page, Row, page_of
 from duly.projections.runs import RunState, occurrence_id
 from duly.projections.schedules import ScheduleState, view
+from duly.scheduler.copies import run_copies, run_copy
 from duly.scheduler.decisions.occurrences import due_instants, next_instant
 from duly.scheduler.decisions.runs import unknown_run
 from duly.scheduler.errors import TriggerError
@@ -65,13 +66,13 @@ class Inspection(Shell):
         run = self._exclusively(lambda: self._state.known_run(run_id)) or self._recorded_run(run_id)
         if run is None:
             raise unknown_run(run_id)
-        return run
+        return run_copy(run)
 
     def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
         """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
 
         def look() -> tuple[Run, ...]:
-            return self._state.runs(schedule_id=schedule_id, state=state)
+            return run_copies(self._state.runs(schedule_id=schedule_id, state=state))
 
         return self._exclusively(look)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from duly.journal.entries import ClockJumped, Entry, OccurrenceAdmitted
 from duly.projections import Run
+from duly.scheduler.copies import entry_copy, run_copies
 from duly.scheduler.decisions.admission import PollPlan, PollRequest, decide_poll, decide_regression
 from duly.scheduler.instants import in_range
 from duly.scheduler.shell import Shell
@@ -104,9 +105,9 @@ class Polling(Shell):
         admitted = [sequence for sequence, entry in decisions if isinstance(entry, OccurrenceAdmitted)]
         return Poll(
             now=now,
-            admitted=tuple(self._state.runs_open[run_id] for run_id in admitted),
-            offered=tuple(self._state.runs_open[run_id] for run_id in plan.offered),
-            decisions=tuple(decisions),
+            admitted=run_copies(self._state.runs_open[run_id] for run_id in admitted),
+            offered=run_copies(self._state.runs_open[run_id] for run_id in plan.offered),
+            decisions=tuple((sequence, entry_copy(entry)) for sequence, entry in decisions),
             next_due=self._agenda.next_due(),
             more=plan.more,
             warnings=tuple(warnings),
@@ -124,7 +125,7 @@ class Polling(Shell):
             start=start,
         )
         plan = self._driven(decide_poll(self._state, request))
-        first = self._record(plan.entries, now)
+        first = self._record(plan.entries, now, plan.upcoming)
         self._agenda.wait_until((one.schedule_id, one.until) for one in plan.waiting)
         return plan, first
 

@@ -15,7 +15,7 @@ from inspect import currentframe
 from queue import Empty, SimpleQueue
 from threading import Lock, get_ident
 from types import FrameType
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from duly.journal import Journal, UnencodableEntry, frozen_json, read
 from duly.journal.entries import ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
@@ -24,6 +24,7 @@ from duly.projections.runs import recorded_run
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.clock import Clock
+from duly.scheduler.copies import round_trip
 from duly.scheduler.decisions.administration import Command
 from duly.scheduler.decisions.questions import (
     Answer,
@@ -34,10 +35,18 @@ from duly.scheduler.decisions.questions import (
     Target,
 )
 from duly.scheduler.definitions import check_words
-from duly.scheduler.errors import ClockUnusable, SchedulerClosed, SchedulerError, TriggerError, UnknownSchedule
+from duly.scheduler.errors import (
+    ClockUnusable,
+    DefinitionError,
+    SchedulerClosed,
+    SchedulerError,
+    TriggerError,
+    UnknownSchedule,
+)
 from duly.scheduler.instants import in_range
 from duly.scheduler.sources import OccurrenceSource, SourceFactory
 from duly.scheduler.triggers import trigger_of
+from duly.scheduler.wording import describe_error, describe_value, shortened
 
 T = TypeVar("T")
 
@@ -112,9 +121,12 @@ class Shell:
             self._inside[get_ident()] = currentframe()
             with self._lock:
                 self._check_usable()
-                outcome = work()
+                outcome = _outcome_of(work)
                 through = self._state.sequence
+            # A refusal, too, tells of what it saw, and that must be durable first.
             self._journal.sync(through)
+            if isinstance(outcome, _Refused):
+                raise outcome.error
             return outcome
         finally:
             self._inside.pop(get_ident(), None)
@@ -176,8 +188,13 @@ class Shell:
         for schedule_id in tuple(self._stale):
             self._refresh(schedule_id)
 
-    def _record(self, entries: Sequence[Entry], now: datetime) -> int:
-        """Queues one atomic batch and applies it; returns the first sequence. Call under the lock, and sync after."""
+    def _record(
+        self, entries: Sequence[Entry], now: datetime, upcoming: Mapping[str, datetime | None] | None = None
+    ) -> int:
+        """Queues one atomic batch and applies it; returns the first sequence. Call under the lock, and sync after.
+
+        `upcoming` holds the next instants of schedules where they are known already.
+        """
         if not entries:
             return self._state.sequence + 1
         for entry in entries:
@@ -186,16 +203,23 @@ class Shell:
                 self._stale.add(schedule_id)
             elif isinstance(entry, ClockRegressed):
                 self._stale.update(self._state.by_id)
-        first = self._journal.enqueue(entries, now)
+        try:
+            first = self._journal.enqueue(entries, now)
+        except UnencodableEntry as error:
+            remedy = "Hand over less, or fewer at once."
+            problem = f"cannot be recorded: {error}"
+            raise DefinitionError("entries", f"{len(entries)} entries", problem, remedy) from error
         for sequence, entry in enumerate(entries, first):
             self._state.apply(sequence, entry)
         for schedule_id in tuple(self._stale):
-            self._refresh(schedule_id)
+            self._refresh(schedule_id, upcoming)
         return first
 
-    def _refresh(self, schedule_id: str) -> None:
+    def _refresh(self, schedule_id: str, upcoming: Mapping[str, datetime | None] | None = None) -> None:
         schedule = self._state.by_id.get(schedule_id)
-        if schedule is not None:
+        if schedule is not None and upcoming is not None and schedule_id in upcoming:
+            self._agenda.place(schedule, upcoming[schedule_id])
+        elif schedule is not None:
             self._agenda.refresh(schedule)
         self._stale.discard(schedule_id)
 
@@ -287,21 +311,33 @@ class Shell:
             if target is None:
                 return None
             if not isinstance(target, Target):  # pyright: ignore[reportUnnecessaryIsInstance] - hosts are not all typed
-                return Refusal(f"targets({name!r}) gave {target!r}, which is no Target")
-            return Target(name, target.revision, frozen_json(target.environment, name="the environment"))
-        except UnencodableEntry as error:
-            return Refusal(f"targets({name!r}): {error}")
+                return Refusal(f"targets({name!r}) gave {describe_value(target)}, which is no Target")
+            revision = None if target.revision is None else check_words("revision", target.revision)
+            return Target(name, revision, frozen_json(target.environment, name="the environment"))
+        except (DefinitionError, UnencodableEntry) as error:
+            return Refusal(shortened(f"targets({name!r}) gave what cannot be recorded: {error}"))
         except Exception as error:  # whatever the host raises is its refusal, in its own words
-            return Refusal(f"targets({name!r}) raised {_told(error)}")
+            return Refusal(f"targets({name!r}) raised {describe_error(error)}")
 
     def _preflighted(self, invocation: Invocation) -> Refusal | None:
         if self._preflight is None:
             return None
         try:
-            reason: object = self._preflight(invocation)
+            reason: object = self._preflight(round_trip(invocation))
+            return None if reason is None else Refusal(shortened(str(reason)))
         except Exception as error:  # whatever the host raises is its refusal, in its own words
-            return Refusal(f"preflight raised {_told(error)}")
-        return None if reason is None else Refusal(_shortened(str(reason)))
+            return Refusal(f"preflight raised {describe_error(error)}")
+
+
+class _Refused(NamedTuple):
+    error: Exception
+
+
+def _outcome_of(work: Callable[[], T]) -> T | _Refused:
+    try:
+        return work()
+    except Exception as error:  # raised again once what it tells of is durable
+        return _Refused(error)
 
 
 def driven(decision: Generator[Question, Answer, T], answer_to: Callable[[Question], Answer]) -> T:
@@ -325,12 +361,3 @@ def _woken(sleeper: SimpleQueue[None], timeout: float) -> bool:
     except Empty:
         return False
     return True
-
-
-def _told(error: BaseException) -> str:
-    return _shortened(f"{type(error).__name__}: {error}")
-
-
-def _shortened(text: str) -> str:
-    clean = text.encode("utf-8", "replace").decode()
-    return clean if len(clean) <= 2_000 else f"{clean[:2_000]}…"

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
 from duly.journal.entries import Json
-from duly.scheduler.errors import SchedulerError, TriggerError
+from duly.scheduler.errors import TriggerError
 from duly.scheduler.instants import is_answer, seconds_through
+from duly.scheduler.wording import describe_error, describe_value
 
 
 class OccurrenceSource(Protocol):
@@ -50,7 +51,7 @@ def checked_next_after(source: OccurrenceSource, instant: datetime) -> datetime 
     seconds_through(instant)
     try:
         found = _in_utc(source.next_after(instant))
-    except SchedulerError:
+    except TriggerError:
         raise
     except Exception as error:
         raise _failed(source, instant, "after", error) from error
@@ -69,7 +70,7 @@ def checked_prev_before(source: OccurrenceSource, instant: datetime) -> datetime
     seconds_through(instant)
     try:
         found = _in_utc(source.prev_before(instant))
-    except SchedulerError:
+    except TriggerError:
         raise
     except Exception as error:
         raise _failed(source, instant, "before", error) from error
@@ -85,9 +86,9 @@ def _in_utc(answer: object) -> datetime | None:
     if answer is None:
         return None
     if not isinstance(answer, datetime):
-        raise TypeError(f"{answer!r} is not a datetime")
+        raise TypeError(f"{describe_value(answer)} is not a datetime")
     if answer.utcoffset() is None:
-        raise TypeError(f"{answer!r} is naive: it names no instant")
+        raise TypeError(f"{describe_value(answer)} is naive: it names no instant")
     return answer.astimezone(UTC)
 
 
@@ -100,7 +101,7 @@ def _check(source: OccurrenceSource, instant: datetime, direction: str, found: d
 
 def _failed(source: OccurrenceSource, instant: datetime, direction: str, error: Exception) -> TriggerError:
     return TriggerError(
-        f"{source!r} failed on the instant {direction} {instant.isoformat()}: {type(error).__name__}: {error}",
+        f"{describe_value(source)} failed on the instant {direction} {instant.isoformat()}: {describe_error(error)}",
         instant=instant,
         hint="Mend the source, then unblock or edit the schedule.",
     )
@@ -109,8 +110,9 @@ def _failed(source: OccurrenceSource, instant: datetime, direction: str, error: 
 def _refused(
     source: OccurrenceSource, instant: datetime, direction: str, found: datetime, problem: str
 ) -> TriggerError:
+    asked = f"the instant {direction} {instant.isoformat()}"
     return TriggerError(
-        f"{source!r} answered {found.isoformat()} for the instant {direction} {instant.isoformat()}, which {problem}",
+        f"{describe_value(source)} answered {found.isoformat()} for {asked}, which {problem}",
         instant=instant,
         hint="Mend the source, then unblock or edit the schedule.",
     )

@@ -45,6 +45,7 @@ from duly.scheduler.instants import (
 )
 from duly.scheduler.periods import next_period_start, previous_period_start
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after, checked_prev_before
+from duly.scheduler.wording import describe_error, describe_value
 from duly.scheduler.zones import Zone, zone_of
 
 __all__ = [
@@ -305,8 +306,9 @@ def trigger_of(rule: TriggerRule, sources: Mapping[str, SourceFactory] | None = 
         parameters = msgspec.json.encode(rule.parameters, order="deterministic")
         return _source(factory, rule.source, parameters)
     except Exception as error:
+        made_from = describe_value(rule.parameters)
         raise TriggerError(
-            f"the source {rule.source!r} cannot be made from {rule.parameters!r}: {type(error).__name__}: {error}",
+            f"the source {rule.source!r} cannot be made from {made_from}: {describe_error(error)}",
             hint="Mend its factory, or edit the schedule.",
         ) from error
 
@@ -335,5 +337,5 @@ def _own_trigger(rule: CronRule | OneShotRule | OncePerRule | EveryRule) -> Occu
 def _source(factory: SourceFactory, name: str, parameters: bytes) -> OccurrenceSource:
     made = factory(msgspec.json.decode(parameters))
     if not all(callable(getattr(made, method, None)) for method in ("next_after", "prev_before")):
-        raise TypeError(f"the factory of {name!r} made {made!r}, which lacks next_after or prev_before")
+        raise TypeError(f"the factory of {name!r} made {describe_value(made)}, which lacks next_after or prev_before")
     return made

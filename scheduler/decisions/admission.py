@@ -8,7 +8,7 @@ poll. Nothing here reads a clock, calls the host or changes what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -73,11 +73,13 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class PollPlan(msgspec.Struct, frozen=True):
-    """What a poll decided: the entries of its batch, the runs it offers, who waits, and whether it was cut."""
+    """What a poll decided: the entries of its batch, the runs it offers, who waits, the next instants of the schedules
+    with nothing due any more, and whether it was cut."""
 
     entries: tuple[Entry, ...]
     offered: tuple[int, ...]
     waiting: tuple[Waiting, ...]
+    upcoming: Mapping[str, datetime | None]
     more: bool
 
 
@@ -93,7 +95,7 @@ def decide_poll(state: State, request: PollRequest) -> Generator[Question, Answe
     poll = _Poll(state, request)
     poll.sweep()
     yield from poll.take_turns()
-    return PollPlan(tuple(poll.entries), tuple(poll.offered), tuple(poll.waiting), poll.cut)
+    return PollPlan(tuple(poll.entries), tuple(poll.offered), tuple(poll.waiting), poll.upcoming, poll.cut)
 
 
 class _Poll:
@@ -106,6 +108,7 @@ class _Poll:
         self.entries: list[Entry] = []
         self.offered: list[int] = []
         self.waiting: list[Waiting] = []
+        self.upcoming: dict[str, datetime | None] = {}
         self.cut = False
         self._bytes = 0
         self._free = request.task_slots - len(state.started)
@@ -385,6 +388,8 @@ class _Poll:
             return
         turn.through = instant
         turn.position += 1
+        if turn.due is not None and turn.position == len(turn.due.instants):
+            self.upcoming[turn.schedule.id] = turn.due.upcoming
 
 
 def _target(schedule: ScheduleState, instant: datetime) -> Generator[Question, Answer, Target | Refusal]:
