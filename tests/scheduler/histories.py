@@ -115,19 +115,22 @@ class History:
         }
         self._do("crash", (), options, lambda: self.model.reopen(self.now, evidence))
 
-    def poll(self) -> None:
+    def poll(self, *, start: bool = False) -> None:
         before = self.model.started_runs()
         polled = Polled([], [], False)
 
         def decide() -> list[Told]:
             nonlocal polled
-            polled = self.model.poll(self.now)
+            polled = self.model.poll(self.now, start=start)
             return polled.entries
 
-        self._do("poll", (), {}, decide)
+        self._do("poll", (), {"start": "yes"} if start else {}, decide)
         real = self.world.polled
         offered = [run.id for run in real.offered]
         assert (offered, real.more) == (polled.offered, polled.more), self.story("the model", str(polled))
+        due = self.model.next_due(self.now)
+        unheard = real.more or self.model.stopped
+        assert unheard or real.next_due == due, self.story("the model is next due at", f"{due}, not {real.next_due}")
         assert not offered or before + len(offered) <= self.model.task_slots, self.story("offers beyond the slots", "")
 
     # Both, compared

@@ -12,10 +12,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from tests.scheduler.reference_kept import Kept, keep
 from tests.scheduler.reference_runs import Refused, Runs, Told
-from tests.scheduler.reference_turn import BatchFull, Turn
+from tests.scheduler.reference_turn import Batch, BatchFull, Turn
 
 MICROSECOND = timedelta(microseconds=1)
 SCAN_CAP = 100
@@ -196,24 +197,32 @@ class Model(Runs):
 
     # The poll
 
-    def poll(self, now: datetime) -> Polled:
+    def poll(self, now: datetime, *, start: bool = False) -> Polled:
         if self.stopped or not EARLIEST <= now < LATEST:
             return Polled([], [], False)
         regression = [self._regress_all(now)] if now < self.highest - self.clock_tolerance else []
-        entries: list[Told] = []
-        started = self.started_runs()  # "as they were when the poll began"
-        offered: list[int] = []
-        for run_id in self.pending_runs():  # "oldest run id first, are offered while task slots are free"
-            if started + len(offered) < self.task_slots and self.runs[run_id].schedule_id not in self.blocked_schedules:
-                offered.append(run_id)
+        batch = Batch(self.batch, self.started_runs(), start)
         more = False
         try:
-            self._rounds(now, entries, started, offered)
+            self._sweep(now, batch)
+            self._rounds(now, batch)
         except BatchFull:
             more = True
-        return Polled([*regression, *entries], offered, more)
+        return Polled([*regression, *batch.entries], batch.offered, more)
 
-    def _rounds(self, now: datetime, entries: list[Told], started: int, offered: list[int]) -> None:
+    def _sweep(self, now: datetime, batch: Batch) -> None:
+        """ "Runs admitted and not started, oldest run id first, are offered while task slots are free." """
+        for run_id in self.pending_runs():
+            blocked = self.runs[run_id].schedule_id in self.blocked_schedules
+            if batch.started + len(batch.offered) < self.task_slots and not blocked:
+                if batch.start:  # "`poll(start=True)` also starts what it offers (swept runs too)"
+                    batch.add(1, partial(self._starts, now, run_id))
+                batch.offered.append(run_id)
+
+    def _starts(self, now: datetime, run_id: int) -> list[Told]:
+        return [self.started(now, run_id)]
+
+    def _rounds(self, now: datetime, batch: Batch) -> None:
         """ "by schedule id, beginning after the schedule of the newest OccurrenceAdmitted in the journal. They take
         turns in that order, round after round, while a round decided something." """
         ids = sorted(self.schedules)
@@ -222,7 +231,7 @@ class Model(Runs):
         ]
         decided = True
         while decided:
-            turns = [Turn(self, now, schedule_id, entries, started, offered).take() for schedule_id in order]
+            turns = [Turn(self, now, schedule_id, batch).take() for schedule_id in order]
             decided = any(turns)
 
     def _regress_all(self, now: datetime) -> Told:
@@ -310,6 +319,26 @@ class Model(Runs):
             if over is None:
                 return newest
             limit = over.first
+
+    def next_due(self, now: datetime) -> datetime | None:
+        """ "the earliest of: next instant of any live schedule, expiry of a waiting one" """
+        times: list[datetime] = []
+        for schedule_id, schedule in self.schedules.items():
+            off = schedule.paused or schedule.disabled or schedule.deleted or schedule.exhausted
+            if off or schedule_id in self.blocked_schedules:
+                continue
+            upcoming = self._next(schedule, max(now, schedule.consumed_through or now))
+            waiting = self._next(schedule, schedule.consumed_through)
+            times += [] if upcoming is None else [upcoming]
+            times += [self.deadline(schedule, waiting)] if waiting is not None and waiting <= now else []
+        return min(times, default=None)
+
+    def deadline(self, schedule: Schedule, instant: datetime) -> datetime:
+        """The first moment at which the instant is missed: "now - instant <= lateness allowance" is timely; a period is
+        timely as a whole."""
+        if schedule.rule.cadence == "once_per":
+            return self.period_end(schedule, instant)
+        return instant + schedule.rule.lateness + MICROSECOND
 
     def period_end(self, schedule: Schedule, instant: datetime) -> datetime:
         instants = schedule.rule.instants

@@ -70,9 +70,11 @@ class Runs:
             raise Refused("Blocked")
         if self.started_runs() + len(run_ids) > self.task_slots:
             raise Refused("NoTaskSlot")
-        for run_id in run_ids:
-            self.runs[run_id].state = "started"
-        return [self.tell("RunStarted", now, run_id=run_id) for run_id in run_ids]
+        return [self.started(now, run_id) for run_id in run_ids]
+
+    def started(self, now: datetime, run_id: int) -> Told:
+        self.runs[run_id].state = "started"
+        return self.tell("RunStarted", now, run_id=run_id)
 
     def report(self, now: datetime, kind: str, run_id: int, attempt_id: int | None) -> list[Told]:
         """ "A result for a run with an ACTIVE attempt must carry its `attempt_id`; a stale or missing one raises" """

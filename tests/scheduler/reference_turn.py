@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +18,37 @@ class BatchFull(Exception):
 
 
 @dataclass
+class Batch:
+    """One poll so far: what it decided and offers, and how many runs were started when it began."""
+
+    size: int
+    started: int
+    start: bool
+    entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    offered: list[int] = field(default_factory=list[int])
+
+    def add(self, count: int, decision: Callable[[], list[dict[str, Any]]]) -> None:
+        """ "At most `batch` entries"; "when it is cut there, `Poll.more` is true and nothing is lost". What belongs
+        together (an admission and its start) is never cut apart, and may be the one thing in a batch too small."""
+        if self.entries and len(self.entries) + count > self.size:
+            raise BatchFull
+        self.entries += decision()
+
+
+@dataclass
 class Turn:
-    """The schedule's turn. It adds to `entries` and `offered`, which are the whole poll's."""
+    """The schedule's turn."""
 
     model: Model
     now: datetime
     schedule_id: str
-    entries: list[dict[str, Any]]
-    started: int
-    offered: list[int]
+    batch: Batch
 
     def take(self) -> bool:
         """Whether something was decided. "A turn decides due instants ascending, up to and including its first
         admission; a schedule with nothing due but a candidate <= now decides the candidate." """
         schedule = self.model.schedules[self.schedule_id]
-        before = len(self.entries)
+        before = len(self.batch.entries)
         if schedule.deleted or self.schedule_id in self.model.blocked_schedules:
             return False  # "the schedule's instants stay undecided"
         due = self.model.due(schedule, self.now)
@@ -42,7 +58,7 @@ class Turn:
             self._decide_all(due)
         elif schedule.candidate is not None and schedule.candidate <= self.now:
             self._decide_candidate(schedule.candidate)
-        return len(self.entries) > before
+        return len(self.batch.entries) > before
 
     def _pass_a_one_shot(self, due: list[datetime]) -> None:
         """ "A paused or disabled one-shot whose time passes is skipped (`paused`, `disabled`) by the next poll." """
@@ -100,21 +116,17 @@ class Turn:
         elif self.schedule_id in model.refusing:
             self._skip(instant, "preflight")
         else:
-            self._tell(lambda: model.admit(self.now, self.schedule_id, instant))
-            self.offered.append(model.sequence)  # "A run that this poll admits is offered by it."
+            self._admit(instant)
             return "admitted"
         return "consumed"
 
     def _missed(self, instant: datetime) -> bool:
         """ "missed: due and not timely"; a period is "timely during the whole period" """
-        schedule = self.model.schedules[self.schedule_id]
-        if schedule.rule.cadence == "once_per":
-            return self.now >= self.model.period_end(schedule, instant)
-        return self.now - instant > schedule.rule.lateness
+        return self.now >= self.model.deadline(self.model.schedules[self.schedule_id], instant)
 
     def _slot_is_free(self) -> bool:
         """ "task_slots - started runs (as they were when the poll began) - runs offered so far in this poll > 0" """
-        return self.model.task_slots - self.started - len(self.offered) > 0
+        return self.model.task_slots - self.batch.started - len(self.batch.offered) > 0
 
     def _pass_over(self, newest: datetime, seen: int) -> None:
         """ "one `IntervalSkipped` (C, N) with `at_least` = the instants seen inside it decides all of them" """
@@ -131,8 +143,15 @@ class Turn:
     def _supersede(self, instant: datetime, by: datetime) -> None:
         self._tell(lambda: self.model.supersede(self.now, self.schedule_id, instant, by))
 
+    def _admit(self, instant: datetime) -> None:
+        """ "A run that this poll admits is offered by it"; with `start`, "in the same fsync" it is started, too."""
+
+        def decide() -> list[dict[str, Any]]:
+            admitted = self.model.admit(self.now, self.schedule_id, instant)
+            self.batch.offered.append(self.model.sequence)
+            return [admitted, *([self.model.started(self.now, self.model.sequence)] if self.batch.start else [])]
+
+        self.batch.add(1 + self.batch.start, decide)
+
     def _tell(self, decision: Callable[[], dict[str, Any]]) -> None:
-        """ "At most `batch` entries"; "when it is cut there, `Poll.more` is true and nothing is lost" """
-        if len(self.entries) >= self.model.batch:
-            raise BatchFull
-        self.entries.append(decision())
+        self.batch.add(1, lambda: [decision()])

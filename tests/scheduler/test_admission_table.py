@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.scheduler.timeline import check
 
 
@@ -321,13 +323,14 @@ def test_a_candidate_before_a_backlog_gets_its_own_supersession() -> None:
     """)
 
 
-def test_three_years_of_missed_minutes_are_one_interval_and_one_make_up() -> None:
-    check("""
+@pytest.mark.parametrize(("end", "counted"), [("2026-03-05", True), ("2029-03-02", False)])
+def test_three_days_or_three_years_of_missed_minutes_are_one_interval_and_one_make_up(end: str, counted: bool) -> None:
+    timeline = f"""
         09:00  create report cron="* * * * *" misfire=latest
-        2029-03-02T09:00:30Z  poll   -> interval report@2026-03-02T09:00Z..09:00 superseded at_least=100
-                                     -> admit report@09:00
-        09:01  poll                  -> skip report@09:01 overlap, offer report@2029-03-02T09:00Z
-    """)
+        {end}T09:00:30Z  poll   -> interval report@2026-03-02T09:00Z..09:00 superseded at_least=100, admit report@09:00
+        09:01  poll             -> skip report@09:01 overlap, offer report@09:00
+    """
+    check(timeline, counted=counted)
 
 
 def test_schedules_take_turns_after_the_one_that_was_admitted_last() -> None:

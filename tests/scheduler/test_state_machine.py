@@ -78,9 +78,9 @@ class Agreement(RuleBasedStateMachine):
     def a_long_time_passes(self, delta: timedelta) -> None:
         self.pass_time(delta)
 
-    @rule()
-    def poll_again(self) -> None:
-        self.lived.poll()
+    @rule(start=st.booleans())
+    def poll_again(self, start: bool) -> None:
+        self.lived.poll(start=start)
 
     @rule(
         delta=st.sampled_from(

@@ -11,6 +11,8 @@ from typing import Final
 
 from duly.journal import verify
 from duly.projections import replay
+from duly.scheduler.accounting import account
+from duly.scheduler.engine import engine_check
 
 
 def prove(path: Path, digest: str) -> None:
@@ -27,5 +29,16 @@ def intact(path: Path) -> None:
     assert replay(path).anomalies == []
 
 
-# The place to plug in the engine check and the accounting check.
-PROOFS: Final[tuple[Callable[[Path], None], ...]] = (intact,)
+def decided_by_the_engine(path: Path) -> None:
+    """Every recorded poll, decided anew from the state before it, gives what is recorded."""
+    checked = engine_check(path)
+    assert (checked.divergences, checked.incomparable) == ((), 0)
+
+
+def prove_accounted(path: Path) -> None:
+    """Every occurrence that came due has exactly one disposition, and nothing else has one."""
+    schedules = account(path).schedules
+    assert [one for one in schedules if not one.balanced] == []
+
+
+PROOFS: Final[tuple[Callable[[Path], None], ...]] = (intact, decided_by_the_engine)
