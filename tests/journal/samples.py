@@ -81,6 +81,10 @@ class CountingDisk(RealDisk):
         self.before("sync_folder")
         super().sync_folder(folder)
 
+    def lock(self, file: int) -> bool:
+        self.before("lock")
+        return super().lock(file)
+
     def create(self, path: Path) -> int:
         self.calls["create"] += 1
         self.before("create")

@@ -180,6 +180,23 @@ def test_nor_is_there_one_across_a_rotation(tmp_path: Path):
 
 
 @posix
+def test_a_segment_that_appears_while_the_last_one_is_locked_has_an_owner(tmp_path: Path):
+    fill(tmp_path, 1)
+    disk = CountingDisk()
+    locks = 0
+
+    def rotate(call: str) -> None:
+        nonlocal locks
+        locks += call == "lock"
+        if locks == 3:  # after LOCK, and the proof that a second descriptor is refused
+            (tmp_path / "00000002-0000000000000002.jsonl").touch()
+
+    disk.before = rotate
+    with pytest.raises(JournalLocked, match="somebody else is writing the journal"):
+        open_it(tmp_path, disk)
+
+
+@posix
 def test_a_lock_that_was_replaced_keeps_nobody_s_promise(tmp_path: Path):
     with open_it(tmp_path) as journal:
         (tmp_path / "LOCK").unlink()

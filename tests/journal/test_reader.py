@@ -303,3 +303,29 @@ def test_head_that_was_torn_at_the_first_look_never_vouches_for_a_segment_that_w
 
     assert [record.sequence for record in read(tmp_path, disk=RotatingMeanwhile())] == list(range(1, 9))
     journal.close()
+
+
+def test_a_segment_that_is_rotated_away_at_its_end_is_read_on_and_the_next_one_too(tmp_path: Path):
+    journal = Journal.open(tmp_path, now=NOW, segment_bytes=900)
+    journal.append(notes(1), NOW)
+
+    class RotatingAtTheEnd(RealDisk):
+        def read(self, file: int, offset: int, size: int) -> bytes:
+            data = super().read(file, offset, size)
+            if not data and journal.last_sequence == 1:
+                for number in range(2, 9):
+                    journal.append(notes(number), NOW)
+            return data
+
+    assert [record.sequence for record in read(tmp_path, disk=RotatingAtTheEnd())] == list(range(1, 9))
+    assert len(segments(tmp_path)) > 2
+    journal.close()
+
+
+def test_a_last_segment_that_is_missing_is_damage(tmp_path: Path):
+    fill(tmp_path, 8, segment_bytes=700)
+    last = segments(tmp_path)[-1]
+    last.unlink()
+    damage = verify(tmp_path).damage
+    assert damage is not None
+    assert damage.reason == f"segment {int(last.stem[:8])} is missing: HEAD says that the journal goes on in it"

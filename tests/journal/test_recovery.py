@@ -177,6 +177,9 @@ def test_a_rewritten_history_is_refused_where_head_has_another_hash(tmp_path: Pa
     forged = seal(bytes.fromhex(first[21:85].decode()), seed(journal_id), body).line + b"\n"
     path.write_bytes(header + first + forged)
     refused(tmp_path, "HEAD has another hash")
+    damage = verify(tmp_path).damage
+    assert damage is not None
+    assert "HEAD has another hash" in damage.reason
     (tmp_path / "HEAD").unlink()
     assert reopened(tmp_path)[0] == notes(1, 7)  # without HEAD or an anchor nobody can tell: the docs say so
 
@@ -216,6 +219,31 @@ def test_a_segment_that_was_torn_while_it_was_created_is_created_again(tmp_path:
     with Journal.open(tmp_path, now=NOW) as journal:
         assert journal.append(notes(2), NOW) == 2
     assert verify(tmp_path).intact
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_old_block_of_the_disk_that_looks_like_a_header_is_a_torn_creation_too(tmp_path: Path, number: int):
+    fill(tmp_path / "one", 6, segment_bytes=700)
+    fill(tmp_path / "other", 6, segment_bytes=700)
+    last = without_head(tmp_path / "one")
+    stale = lines_of(tmp_path / "other", segment=number)[0] if number == 2 else lines_of(tmp_path / "one")[0]
+    last.write_bytes(stale)
+    kept = len(list(read(tmp_path / "one")))
+    entries, journal = reopened(tmp_path / "one")
+    assert entries == notes(*range(1, kept + 1))
+    assert journal.recovery.torn[0].size == len(stale)
+    assert verify(tmp_path / "one").intact
+
+
+def test_a_header_that_something_follows_was_synced_and_is_not_written_again(tmp_path: Path):
+    fill(tmp_path, 6, segment_bytes=700)
+    last = without_head(tmp_path)
+    header = last.read_bytes().splitlines(keepends=True)[0]
+    last.write_bytes(header)
+    assert reopened(tmp_path)[1].recovery.rewritten == len(header)
+    (tmp_path / "HEAD").unlink()
+    last.write_bytes(header + b"torn")
+    assert reopened(tmp_path)[1].recovery.rewritten == 0
 
 
 def test_the_name_of_a_torn_segment_still_says_what_was_durable_before_it(tmp_path: Path):
