@@ -324,9 +324,9 @@ class Model(Runs):
         """ "the earliest of: next instant of any live schedule, expiry of a waiting one" """
         times: list[datetime] = []
         for schedule_id, schedule in self.schedules.items():
-            off = schedule.paused or schedule.disabled or schedule.deleted or schedule.exhausted
-            if off or schedule_id in self.blocked_schedules:
-                continue
+            off = (schedule.paused or schedule.disabled) and schedule.rule.cadence != "one_shot"
+            if off or schedule.deleted or schedule.exhausted or schedule_id in self.blocked_schedules:
+                continue  # (a one-shot that is off is skipped when its time passes: that is something to decide)
             upcoming = self._next(schedule, max(now, schedule.consumed_through or now))
             waiting = self._next(schedule, schedule.consumed_through)
             times += [] if upcoming is None else [upcoming]
