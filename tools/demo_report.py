@@ -34,9 +34,9 @@ STYLES = {
 def print_findings(output: Output, story: Story, found: Findings) -> None:
     """Print all of it."""
     _print_head(output, story, found)
-    columns = ("schedule", "when", "due", "admitted", "not completed", "skipped", "superseded", "unaccounted")
+    columns = ("schedule", "when", "due", "admitted", "ended badly", "skipped", "superseded", "unaccounted")
     right = ("due", "admitted", "superseded", "unaccounted")
-    output.table(columns, [_row(one) for one in found.schedules], right=right)
+    output.table(columns, [_row(one) for one in found.schedules], right=right, whole=("when",))
     output.line()
     output.line("What happened", style="bold")
     output.grid(

@@ -81,13 +81,23 @@ class Output:
         else:
             self._write(printable(text) + "\n")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-        """A table for people; the columns named in `right` hold numbers."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        *,
+        right: Sequence[str] = (),
+        whole: Sequence[str] = (),
+    ) -> None:
+        """A table for people. The columns in `right` hold numbers; the first one and those in `whole` stay in one
+        piece, while the others are folded where a screen is too narrow."""
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
         for position, column in enumerate(columns):
-            # What a row is about stays in one piece; what is said of it is folded where a screen is too narrow.
             table.add_column(
-                column, justify="right" if column in right else "left", overflow="fold", no_wrap=position == 0
+                column,
+                justify="right" if column in right else "left",
+                overflow="fold",
+                no_wrap=position == 0 or column in whole,
             )
         for row in rows:
             table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
