@@ -129,7 +129,8 @@ class History:
         offered = [run.id for run in real.offered]
         assert (offered, real.more) == (polled.offered, polled.more), self.story("the model", str(polled))
         due = self.model.next_due(self.now)
-        unheard = real.more or self.model.stopped
+        waits = due is not None and any(self.model.due(one, self.now) for one in self.model.schedules.values())
+        unheard = real.more or self.model.stopped or waits
         assert unheard or real.next_due == due, self.story("the model is next due at", f"{due}, not {real.next_due}")
         assert not offered or before + len(offered) <= self.model.task_slots, self.story("offers beyond the slots", "")
 
