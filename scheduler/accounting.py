@@ -7,29 +7,34 @@ decided without being an occurrence is foreign. The calendar is asked anew; the 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from duly.journal import read
-from duly.journal.entries import Entry, EntryLost, ScheduleCreated, TriggerRule
+from duly.journal.entries import Entry, EntryLost, ScheduleCreated
 from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
-from duly.projections.history import History, Row
+from duly.projections.history import History, Reign, Row
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.errors import TriggerError
-from duly.scheduler.sources import SourceFactory, checked_next_after
+from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after
 from duly.scheduler.triggers import trigger_of
+
+LONGEST_COUNT: Final = 1_000
+"""How many instants of one span, or of what waits, are counted one by one."""
 
 
 class ScheduleAccount(msgspec.Struct, kw_only=True):
     """What became of one schedule's occurrences up to now.
 
     `counts` are by disposition, skips by their reason too (`skipped:overlap`). A sound record has `unaccounted`,
-    `double` and `foreign` empty; `fault` says why it could not be counted at all.
+    `double` and `foreign` empty; `fault` says why it could not be counted at all. Where not `exact`, a long span, or
+    much that waits, was not counted to its end: there are more of those than is said.
     """
 
     schedule_id: str
@@ -39,6 +44,7 @@ class ScheduleAccount(msgspec.Struct, kw_only=True):
     double: list[datetime] = msgspec.field(default_factory=list[datetime])
     foreign: list[datetime] = msgspec.field(default_factory=list[datetime])
     fault: str = ""
+    exact: bool = True
     calendar_changed: bool = False
 
     @property
@@ -98,55 +104,83 @@ def _settled(history: History, now: datetime, sources: Mapping[str, SourceFactor
     if schedule is None:
         result.fault = "the record never created it"
         return result
-    spans = _Spans(history.spans)
-    seen: set[datetime] = set()
+    counting = _Counting(result, history, schedule)
     end = min(now, schedule.consumed_through) if schedule.deleted else now
     try:
-        for instant in _instants(history, end, sources):
-            seen.add(instant)
-            result.due += 1
-            _settle(result, history, schedule, spans, instant)
+        for reign, until in _reigns(history, end):
+            counting.walk(trigger_of(reign.rule, sources), reign.start, until)
     except TriggerError as error:
         result.fault = str(error)
         return result
-    result.foreign.extend(sorted(instant for instant in history.rows if instant not in seen and instant <= end))
+    result.foreign.extend(sorted(one for one in history.rows if one <= end and one not in counting.seen))
     return result
 
 
-def _instants(history: History, end: datetime, sources: Mapping[str, SourceFactory]) -> Iterator[datetime]:
+def _reigns(history: History, end: datetime) -> Iterator[tuple[Reign, datetime]]:
     ends = [min(reign.start, end) for reign in history.reigns[1:]] + [end]
-    for reign, until in zip(history.reigns, ends, strict=True):
-        yield from _instants_of(reign.rule, reign.start, until, sources)
+    return zip(history.reigns, ends, strict=True)
 
 
-def _instants_of(
-    rule: TriggerRule, start: datetime, until: datetime, sources: Mapping[str, SourceFactory]
-) -> Iterator[datetime]:
-    source = trigger_of(rule, sources)
-    instant = checked_next_after(source, start)
-    while instant is not None and instant <= until:
-        yield instant
-        instant = checked_next_after(source, instant)
+class _Counting:
+    """One schedule's instants, counted in order; what lies in a long span is counted up to `LONGEST_COUNT` of it."""
 
+    def __init__(self, result: ScheduleAccount, history: History, schedule: ScheduleState) -> None:
+        self.seen: set[datetime] = set()
+        self._result = result
+        self._history = history
+        self._schedule = schedule
+        self._spans = _Spans(history.spans)
+        self._rows = sorted(history.rows)
+        self._waiting = 0
+        self._in_span: tuple[Row | None, int] = (None, 0)
 
-def _settle(
-    result: ScheduleAccount, history: History, schedule: ScheduleState, spans: _Spans, instant: datetime
-) -> None:
-    row = history.rows.get(instant)
-    if row is not None:
-        result.counts[row.disposition] += 1
-        if row.disposition == "skipped":
-            result.counts[f"skipped:{row.reason}"] += 1
-        return
-    span = spans.holding(instant)
-    if span is not None:
-        result.counts["covered" if span.reason in (None, "operator") else f"interval:{span.reason}"] += 1
-    elif any(start < instant < end for start, end in history.joined):
-        result.counts["kept"] += 1
-    elif instant > schedule.consumed_through:
-        result.counts["waiting"] += 1
-    else:
-        result.unaccounted.append(instant)
+    def walk(self, source: OccurrenceSource, start: datetime, until: datetime) -> None:
+        """Counts the instants of one rule in (start, until]."""
+        instant = checked_next_after(source, start)
+        while instant is not None and instant <= until:
+            self.seen.add(instant)
+            self._result.due += 1
+            after = self._settle(instant)
+            if after is None:
+                return
+            instant = checked_next_after(source, after)
+
+    def _settle(self, instant: datetime) -> datetime | None:
+        """Counts one instant; says after which one to go on, or None if all that follows waits like this one."""
+        counts = self._result.counts
+        row = self._history.rows.get(instant)
+        span = None if row is not None else self._spans.holding(instant)
+        if row is not None:
+            counts[row.disposition] += 1
+            if row.disposition == "skipped":
+                counts[f"skipped:{row.reason}"] += 1
+        elif span is not None:
+            counts["covered" if span.reason in (None, "operator") else f"interval:{span.reason}"] += 1
+            return self._after_span(instant, span)
+        elif any(start < instant < end for start, end in self._history.joined):
+            counts["kept"] += 1
+        elif instant > self._schedule.consumed_through:
+            counts["waiting"] += 1
+            self._waiting += 1
+            if self._waiting >= LONGEST_COUNT and not self._rows_from(instant):
+                self._result.exact = False
+                return None
+        else:
+            self._result.unaccounted.append(instant)
+        return instant
+
+    def _after_span(self, instant: datetime, span: Row) -> datetime:
+        former, number = self._in_span
+        self._in_span = (span, number + 1 if former is span else 1)
+        if self._in_span[1] < LONGEST_COUNT:
+            return instant
+        self._result.exact = False
+        # An occurrence that was decided on its own inside the span is still to be looked at.
+        inside = [row for row in self._rows_from(instant) if row <= span.scheduled_at]
+        return max(instant, inside[0] - datetime.resolution) if inside else span.scheduled_at
+
+    def _rows_from(self, instant: datetime) -> list[datetime]:
+        return self._rows[bisect_right(self._rows, instant) :]
 
 
 class _Spans:

@@ -31,7 +31,8 @@ from duly.journal.entries import (
 )
 from duly.projections import State
 from duly.scheduler.agenda import Agenda
-from duly.scheduler.decisions.admission import ENGINE, PollRequest, decide_poll, decide_regression
+from duly.scheduler.decisions.admission import ENGINE, decide_poll, decide_regression
+from duly.scheduler.decisions.plans import PollRequest
 from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Refusal, Target
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.shell import driven

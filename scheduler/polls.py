@@ -17,7 +17,8 @@ import msgspec
 from duly.journal.entries import ClockJumped, Entry, OccurrenceAdmitted
 from duly.projections import Run
 from duly.scheduler.copies import entry_copy, run_copies
-from duly.scheduler.decisions.admission import PollPlan, PollRequest, decide_poll, decide_regression
+from duly.scheduler.decisions.admission import decide_poll, decide_regression
+from duly.scheduler.decisions.plans import PollPlan, PollRequest
 from duly.scheduler.instants import in_range
 from duly.scheduler.shell import Shell
 

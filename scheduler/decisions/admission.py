@@ -8,7 +8,7 @@ poll. Nothing here reads a clock, calls the host or changes what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -26,12 +26,12 @@ from duly.journal.entries import (
     RunStarted,
     ScheduleBlocked,
     SkipReason,
-    TriggerRule,
 )
 from duly.projections import State
 from duly.projections.runs import occurrence_id
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import Due, due_instants
+from duly.scheduler.decisions.plans import PollPlan, PollRequest, Waiting
 from duly.scheduler.decisions.questions import (
     Answer,
     AskPreflight,
@@ -44,7 +44,6 @@ from duly.scheduler.decisions.questions import (
 from duly.scheduler.decisions.turns import TICK, Turn, deadline, spending, turn_order
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.inputs import InputUnresolved, resolve_input
-from duly.scheduler.sources import OccurrenceSource
 
 ENGINE: Final = 1
 """The version of these rules: it is recorded, and records of another are not comparable."""
@@ -52,35 +51,6 @@ BATCH_BYTES: Final = 1 << 20
 _encode: Final = msgspec.json.Encoder().encode
 
 Deciding: TypeAlias = Generator[Question, Answer, None]
-
-
-class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One poll: the clock reading, the settings in force, and the schedules that have something due or held."""
-
-    now: datetime
-    task_slots: int
-    batch: int
-    due: tuple[str, ...]
-    source_of: Callable[[TriggerRule], OccurrenceSource]
-    start: bool = False
-
-
-class Waiting(msgspec.Struct, frozen=True):
-    """A schedule whose due instant waits for a task slot: when to look again at the latest."""
-
-    schedule_id: str
-    until: datetime
-
-
-class PollPlan(msgspec.Struct, frozen=True):
-    """What a poll decided: the entries of its batch, the runs it offers, who waits, the next instants of the schedules
-    with nothing due any more, and whether it was cut."""
-
-    entries: tuple[Entry, ...]
-    offered: tuple[int, ...]
-    waiting: tuple[Waiting, ...]
-    upcoming: Mapping[str, datetime | None]
-    more: bool
 
 
 def decide_regression(state: State, now: datetime, tolerance: timedelta) -> ClockRegressed | None:

@@ -1,0 +1,43 @@
+"""What a poll is asked, and what it decided: the values on both sides of `decide_poll`.
+
+Rules: a request holds everything that a decision may depend on beside the state; a plan changes nothing by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from duly.journal.entries import Entry, TriggerRule
+from duly.scheduler.sources import OccurrenceSource
+
+
+class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One poll: the clock reading, the settings in force, and the schedules that have something due or held."""
+
+    now: datetime
+    task_slots: int
+    batch: int
+    due: tuple[str, ...]
+    source_of: Callable[[TriggerRule], OccurrenceSource]
+    start: bool = False
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A schedule whose due instant waits for a task slot: when to look again at the latest."""
+
+    schedule_id: str
+    until: datetime
+
+
+class PollPlan(msgspec.Struct, frozen=True):
+    """What a poll decided: the entries of its batch, the runs it offers, who waits, the next instants of the schedules
+    with nothing due any more, and whether it was cut."""
+
+    entries: tuple[Entry, ...]
+    offered: tuple[int, ...]
+    waiting: tuple[Waiting, ...]
+    upcoming: Mapping[str, datetime | None]
+    more: bool
