@@ -105,9 +105,10 @@ class _Company:
         command += ["--begin", describe_instant(begin), "--end", describe_instant(end)]
         command += ["--system"] if self.system else []
         command += ["--work-at", describe_instant(killed_from)] if killed_from is not None else []
+        pipe = subprocess.PIPE  # standard input, too: an owner at work ends when its parent has died
         with (
             tempfile.TemporaryFile() as complaints,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, encoding="utf-8") as process,  # noqa: S603 - our own module
+            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=complaints, encoding="utf-8") as process,  # noqa: S603 - our own module
         ):
             try:
                 part = self._follow(process)

@@ -14,8 +14,8 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
+import os
 import sys
-import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -122,8 +122,8 @@ class Owner:
             schedule_id=first.schedule_id,
             pending=[one.id for one in others],
         )
-        while True:
-            time.sleep(60)
+        sys.stdin.read()  # until killed; or until the parent has died, with which this ends
+        os._exit(1)
 
     def report_ended(self) -> None:
         ended: list[Completed | Failed] = []

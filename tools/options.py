@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -17,8 +17,13 @@ from duly.tools.output import Format, Output
 
 Command: TypeAlias = Callable[..., Any]
 
+if TYPE_CHECKING:  # before click 8.3 it was no generic class
+    _ParamType: TypeAlias = click.ParamType[object]
+else:
+    _ParamType = click.ParamType
 
-class Parsed(click.ParamType["object"]):
+
+class Parsed(_ParamType):
     """A value that is read by a function raising `ValueError` with a remedy."""
 
     def __init__(self, name: str, parse: Callable[[str], object]) -> None:

@@ -200,3 +200,30 @@ def test_moments_of_an_uneventful_record_are_its_opening_alone():
 def test_a_path_is_quoted_for_the_shell(path: str, shown: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("duly.tools.demo_report.os.name", "posix")
     assert quoted(Path(path)) == shown
+
+
+def test_an_owner_at_work_ends_when_its_parent_dies(tmp_path: Path):
+    (tmp_path / "crontab").write_text("* * * * * job\n")
+    owner = subprocess.Popen(
+        [
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "duly.tools.demo_owner",
+                str(tmp_path / "journal"),
+                str(tmp_path / "crontab"),
+            ),
+            *("--zone", "UTC", "--begin", "2026-03-24T00:00:00Z", "--end", "2026-03-25T00:00:00Z"),
+            *("--work-at", "2026-03-24T00:00:00Z"),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert owner.stdout is not None
+    assert any('"working"' in line for line in owner.stdout)
+    owner.communicate(timeout=60)  # closes its standard input, as a dead parent does
+    assert owner.returncode == 1
+    last = list(read(tmp_path / "journal"))[-1].entry
+    assert isinstance(last, RunStarted)
