@@ -18,6 +18,30 @@ def test_a_timely_instant_is_admitted_and_offered() -> None:
     """)
 
 
+def test_the_boundary_tick_admits_once_however_often_it_is_polled() -> None:
+    check("""
+        09:00  create report cron="*/15 * * * *" overlap=parallel
+        09:15  poll                  -> admit report@09:15
+        09:15  poll                  -> offer report@09:15
+        09:15:00.000001  poll        -> offer report@09:15
+        09:14:59.999999  poll        -> offer report@09:15
+        09:15  crash
+        09:15  poll                  -> offer report@09:15
+    """)
+
+
+def test_a_newer_instant_never_touches_an_admitted_run() -> None:
+    check("""
+        09:00  create report cron="*/15 * * * *" misfire=latest
+        09:15  poll                  -> admit report@09:15
+        09:50  poll                  -> supersede report@09:30 by 09:45, skip report@09:45 overlap, offer report@09:15
+        09:50  run report@09:15 state=pending
+        09:50  start report@09:15
+        10:05  poll                  -> skip report@10:00 overlap
+        10:05  run report@09:15 state=started
+    """)
+
+
 def test_the_last_timely_moment_is_the_allowance_itself() -> None:
     check("""
         09:00  create report cron="*/15 * * * *" misfire=skip lateness=60s
@@ -214,6 +238,7 @@ def test_without_a_slot_skip_waits_undecided_and_runs_once_a_slot_is_free() -> N
         09:10  poll                  -> admit hog@09:10
         09:10  start hog@09:10
         09:15  poll next=09:20:00.000001  -> nothing
+        09:15  occurrence report@09:15 disposition=waiting
         09:17  complete hog@09:10
         09:18  poll                  -> admit report@09:15
     """)
@@ -230,6 +255,9 @@ def test_behind_a_waiting_instant_the_later_ones_wait_too() -> None:
         09:18:30  poll               -> skip report@09:13 capacity
         09:18:30  complete hog@09:10
         09:18:30  poll               -> admit report@09:14
+        09:18:30  occurrence report@09:13 disposition=skipped reason=capacity
+        09:18:30  occurrence report@09:14 disposition=admitted run_state=pending
+        09:18:30  occurrence report@09:15 disposition=waiting
     """)
 
 
@@ -242,6 +270,7 @@ def test_without_a_slot_latest_holds_one_candidate_until_a_slot_is_free() -> Non
         09:10  start hog@09:10
         09:15  poll                  -> hold report@09:15
         09:15  schedule report candidate=09:15
+        09:15  occurrence report@09:15 disposition=held
         09:25  poll                  -> nothing
         09:26  complete hog@09:10
         09:26  poll                  -> admit report@09:15

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
 import pytest
 
+from duly import ManualClock, OncePer, Scheduler
+from tests.scheduler.memory_disk import MemoryDisk
 from tests.scheduler.timeline import check
+from tests.scheduler.watch import utc
 
 
 @pytest.mark.parametrize(
@@ -66,6 +72,48 @@ def test_a_stamp_ten_years_ahead_neither_storms_nor_starves() -> None:
 {polls}
         2026-03-03T09:00Z  poll      -> admit report@00:00
     """)
+
+
+def test_three_hundred_polls_in_a_day_admit_once_and_once_more_on_the_next() -> None:
+    clock = ManualClock(utc("2026-03-02T00:00Z"))
+    with Scheduler.open(Path("/journal"), clock=clock, disk=MemoryDisk()) as scheduler:
+        scheduler.create("report", OncePer("day", zone="UTC"), target="work")
+        scheduler.record_external_run("report", utc("2036-03-02T10:00Z"))
+        admitted = 0
+        for _ in range(300):
+            poll = scheduler.poll(start=True)
+            admitted += len(poll.admitted)
+            for run in poll.offered:
+                scheduler.complete(run.id)
+            clock.advance(timedelta(minutes=4, seconds=47))
+        assert admitted == 1
+        clock.advance(timedelta(minutes=10))
+        assert [run.scheduled_at for run in scheduler.poll().admitted] == [utc("2026-03-03T00:00Z")]
+
+
+LONG_YEARS = [year for year in range(1990, 2061) if date(year, 12, 28).isocalendar().week == 53]
+
+
+def test_every_week_53_is_a_week_of_its_own() -> None:
+    assert LONG_YEARS[0] == 1992
+    clock = ManualClock(utc("1990-01-01T12:00Z"))
+    with Scheduler.open(Path("/journal"), clock=clock, disk=MemoryDisk()) as scheduler:
+        scheduler.create("report", OncePer("week", zone="UTC"), target="work", misfire="skip")
+        for year in LONG_YEARS:
+            admitted: list[datetime | None] = []
+            mondays: list[datetime] = []
+            clock.advance(utc(f"{year}-12-20T12:00Z") - clock.now())
+            for _ in range(21):
+                poll = scheduler.poll(start=True)
+                while poll.more:
+                    poll = scheduler.poll(start=True)
+                admitted += [run.scheduled_at for run in poll.offered]
+                mondays.append(clock.now() - timedelta(days=clock.now().weekday(), hours=12))
+                for run in poll.offered:
+                    scheduler.complete(run.id)
+                clock.advance(timedelta(days=1))
+            assert admitted == sorted(set(mondays))
+            assert datetime.combine(date.fromisocalendar(year, 53, 1), datetime.min.time(), UTC) in admitted
 
 
 def test_a_stamp_in_another_past_period_spends_that_one_alone() -> None:

@@ -30,7 +30,7 @@ Commands (S a schedule, R a run, D a duration such as 90s, 5m, 1h30m, 2d):
     stop (stop_admitting)     clock (the wall clock steps to this time: the monotonic clock does not go along)
     crash|reopen [completed=R,…] [failed=R,…] [interrupted=R,…] [running=R,…] [breaks=R,…] [attempt=N|none]
         [stray=S,…] [slots=N] [batch=N]         without and with a close; what is named is the evidence
-    schedule S NAME=VALUE …     run R NAME=VALUE …         what a question answers
+    schedule S NAME=VALUE …     run R NAME=VALUE …     occurrence S@INSTANT NAME=VALUE …         what a question answers
     any command: actor=… note=… (where the API has them) and raises=ERROR
 
 A run is named by its occurrence (`report@09:15`), a manual run `report#1`, `report#2`, … in order, one without a

@@ -40,7 +40,7 @@ OWN = {
 }
 MUST_SAY = {"poll", "declare", "run_now"}
 SILENT = {"open", "crash", "reopen", "host", "clock", "stop"}
-QUESTIONS = {"schedule", "run"}
+QUESTIONS = {"schedule", "run", "occurrence"}
 VERBS = {*OWN, *MUST_SAY, *SILENT, *QUESTIONS}
 
 

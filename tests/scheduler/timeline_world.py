@@ -285,6 +285,6 @@ COMMANDS: dict[str, Callable[[World, Line], list[Decision] | None]] = {
     "crash": World.crash,
     "reopen": World.reopen,
     "host": World.hear,
-    **dict.fromkeys(("schedule", "run"), World.ask),
+    **dict.fromkeys(("schedule", "run", "occurrence"), World.ask),
     **dict.fromkeys(("open", "clock"), World.nothing),
 }
