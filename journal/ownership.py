@@ -268,7 +268,9 @@ def _make_folders(disk: Disk, folder: Path) -> None:
         except FileExistsError:
             pass  # somebody else made it just now; the lock will tell us apart
         except OSError as error:
-            raise UnreadableJournal(f"its folder cannot be made: {error}", path=each) from error
+            raise UnreadableJournal(
+                f"its folder cannot be made: {error}", path=each, hint="Look at the permissions and the disk"
+            ) from error
         disk.sync_folder(each.parent)
 
 

@@ -240,6 +240,9 @@ class Recoverer:
             self._save(_Saved(survey.journal_id, self._segment.number, start, tail))
         if self._disk.size(self._file) > end:
             self._disk.truncate(self._file, end)
+            if start == 0:
+                # A header that is torn while it is written again must not be longer than one: that would be damage.
+                self._disk.sync(self._file)
         if tail:
             write_all(self._disk, self._file, start, tail)
         if tail or survey.fault:

@@ -193,11 +193,12 @@ class Surveyor:
             return self._torn_creation(segment, path, size)
         scan = self._scan(path, read, header)
         named = self._mark is not None and self._mark.segment == segment.number and self._mark.offset >= header.size
-        # The header was synced before anything was written after it, and before HEAD named the segment.
-        proven = header.size if named or size > header.size else 0
+        # The header was synced before HEAD named the segment, and before the first line was written after it.
+        proven = header.size if named else 0
         unproven: deque[tuple[int, int]] = deque()
         for offset, _ in scan.run(decode_outline):
             self._compare_with_mark(path, segment, offset, scan.place)
+            proven = proven or header.size
             unproven.append((scan.next - 1, scan.offset))
             self._durable = max(self._durable, scan.durable)
             while unproven and unproven[0][0] <= self._durable:

@@ -235,7 +235,7 @@ def test_an_old_block_of_the_disk_that_looks_like_a_header_is_a_torn_creation_to
     assert verify(tmp_path / "one").intact
 
 
-def test_a_header_that_something_follows_was_synced_and_is_not_written_again(tmp_path: Path):
+def test_a_header_that_nothing_proves_is_written_again_after_what_follows_it_was_cut_for_good(tmp_path: Path):
     fill(tmp_path, 6, segment_bytes=700)
     last = without_head(tmp_path)
     header = last.read_bytes().splitlines(keepends=True)[0]
@@ -243,7 +243,13 @@ def test_a_header_that_something_follows_was_synced_and_is_not_written_again(tmp
     assert reopened(tmp_path)[1].recovery.rewritten == len(header)
     (tmp_path / "HEAD").unlink()
     last.write_bytes(header + b"torn")
-    assert reopened(tmp_path)[1].recovery.rewritten == 0
+    disk = CountingDisk()
+    sizes: list[int] = []
+    disk.before = lambda call: sizes.append(last.stat().st_size) if call == "sync" else None
+    with Journal.open(tmp_path, now=NOW, disk=disk) as journal:
+        assert journal.recovery.rewritten == len(header)
+    # The copy of the tail, the side file, the cut, and the header.
+    assert sizes == [len(header) + 4, len(header) + 4, len(header), len(header)]
 
 
 def test_the_name_of_a_torn_segment_still_says_what_was_durable_before_it(tmp_path: Path):
