@@ -13,13 +13,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-from duly import Clock, Cron, EvidenceSource, ManualClock, Poll, Scheduler, State
+import pytest
+
+from duly import Clock, Cron, EvidenceSource, ManualClock, Poll, Run, Scheduler, State
 from duly.journal import Record, read
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry, SourceRule, kind_of
 from duly.journal.real_disk import RealDisk
 from duly.projections import replay
-from duly.scheduler.agenda import Agenda
+from duly.scheduler.agenda import Agenda, Queue
 from duly.scheduler.shell import Preflight, Targets
 from duly.scheduler.sources import SourceFactory
 
@@ -145,6 +147,20 @@ class Program:
         return scheduler.digest() == replay(self.path).digest()
 
 
+def refused(program: Program, work: Callable[[], object], kind: type[Exception]) -> Any:
+    """The error that the work raises; and not a byte was written."""
+    before = program.bytes()
+    with pytest.raises(kind) as caught:
+        work()
+    assert program.bytes() == before
+    return caught.value
+
+
+def begun(scheduler: Scheduler) -> Run:
+    """A run by hand that is started."""
+    return scheduler.start(scheduler.run_now(target="x").id)[0]
+
+
 # What no user sees, for proofs that look inside.
 
 
@@ -159,6 +175,11 @@ def agenda_of(scheduler: Scheduler) -> Agenda:
 def sleepers_of(scheduler: Scheduler) -> int:
     """How many threads wait right now."""
     return len(scheduler._sleepers)
+
+
+def lines_of(queue: Queue) -> int:
+    """How many lines the queue holds, stale ones among them."""
+    return len(queue._heap)
 
 
 class EveryMinutes:
