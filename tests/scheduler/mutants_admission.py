@@ -1,0 +1,131 @@
+"""Faults in admission, baselines and clocks, each with the tests that must notice it.
+
+This module imports nothing of duly: a mutant is put in place before anything of it is loaded.
+"""
+
+from __future__ import annotations
+
+from tests.mutation import Mutant
+
+ADMISSION = "duly.scheduler.decisions.admission"
+FOLD = "duly.projections.fold"
+TABLE = "tests/scheduler/test_admission_table.py"
+CLOCKS = "tests/scheduler/test_clock_timelines.py"
+BASELINES = "tests/scheduler/test_baselines.py"
+
+OVERLAP = """        elif turn.active >= turn.limit:
+            skipped = self._skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
+            self._consume(turn, instant, skipped)
+"""
+CAPACITY = """        elif self._free <= 0:
+            self._await_slot(turn, due, instant)
+"""
+SUPERSEDE = "            self._consume(turn, instant, self._supersede(turn, instant, newest))\n"
+LAST = "        return due.upcoming is None and not others_due and (deciding_candidate or turn.candidate is None)\n"
+BASELINE = "    through = _baseline(rule, schedule.consumed_through, command.at, once=False)\n"
+ADVANCE = "    schedule.consumed_through = max(schedule.consumed_through, instant)\n    schedule.last_decided"
+ROUND_ROBIN = (
+    "    return [one for one in ordered if one > newest_admission] + "
+    "[one for one in ordered if one <= newest_admission]\n"
+)
+
+MUTANTS = (
+    Mutant(
+        "overlap after capacity",
+        ADMISSION,
+        ((OVERLAP + CAPACITY, CAPACITY + OVERLAP),),
+        (f"{TABLE}::test_the_overlap_comes_before_the_capacity",),
+    ),
+    Mutant(
+        "watermark not advanced on a skip",
+        FOLD,
+        ((ADVANCE, f"    if not isinstance(entry, OccurrenceSkipped):\n    {ADVANCE}"),),
+        ("tests/scheduler/test_policy_pairs.py::test_skip_and_skip_after_a_long_downtime",),
+    ),
+    Mutant(
+        "candidate not cleared",
+        FOLD,
+        (("    if held:\n        schedule.candidate = None\n", ""),),
+        (f"{TABLE}::test_without_a_slot_latest_holds_one_candidate_until_a_slot_is_free",),
+    ),
+    Mutant(
+        "two candidates",
+        ADMISSION,
+        (("        if not self._settle_candidate(turn, newest):\n            return\n        by", "        by"),),
+        (f"{TABLE}::test_an_older_candidate_gives_way_as_soon_as_a_newer_instant_is_due",),
+    ),
+    Mutant(
+        "supersession forgotten",
+        ADMISSION,
+        ((SUPERSEDE, "            self._consume(turn, instant, True)\n"),),
+        (f"{TABLE}::test_what_is_missed_under_latest_gives_way_to_the_newest_due_instant",),
+    ),
+    Mutant(
+        "exhaustion forgotten",
+        ADMISSION,
+        ((LAST, f"{LAST[:-1]} and not turn.through\n"),),
+        (f"{BASELINES}::test_a_one_shot_is_decided_once_whatever_the_outcome",),
+    ),
+    Mutant(
+        "baseline at pause only",
+        "duly.scheduler.decisions.administration",
+        ((BASELINE, f'{BASELINE}    through = through if switch == "pause" else schedule.consumed_through\n'),),
+        (f"{BASELINES}::test_a_switch_covers_its_interval_and_skips_the_candidate",),
+    ),
+    Mutant(
+        "timely bound off by one",
+        "duly.scheduler.decisions.turns",
+        (("schedule.definition.lateness + TICK", "schedule.definition.lateness"),),
+        (f"{TABLE}::test_the_last_timely_moment_is_the_allowance_itself",),
+    ),
+    Mutant(
+        "round robin restarting at the first schedule",
+        "duly.scheduler.decisions.turns",
+        ((ROUND_ROBIN, "    return ordered\n"),),
+        (f"{TABLE}::test_schedules_take_turns_after_the_one_that_was_admitted_last",),
+    ),
+    Mutant(
+        "clock step ignored",
+        ADMISSION,
+        (("    if state.highest_at is None or now >= state.highest_at - tolerance:", "    if state is not None:"),),
+        (f"{CLOCKS}::test_an_hour_back_keeps_what_was_admitted_and_decides_the_rest_anew",),
+    ),
+    Mutant(
+        "regression voiding an admitted instant",
+        FOLD,
+        (("    return isinstance(entry, OccurrenceAdmitted) or (\n", "    return (\n"),),
+        (f"{CLOCKS}::test_two_regressions_in_a_row_keep_every_admission",),
+    ),
+    Mutant(
+        "regression keeping an interval",
+        FOLD,
+        (
+            (
+                "    schedule.consumed_through = entry.before - datetime.resolution\n",
+                "    schedule.kept = (*schedule.kept, (entry.after, entry.before - datetime.resolution))\n"
+                "    schedule.consumed_through = entry.before - datetime.resolution\n",
+            ),
+        ),
+        (f"{CLOCKS}::test_an_interval_that_straddles_the_regression_is_clipped",),
+    ),
+    Mutant(
+        "slot counted twice",
+        ADMISSION,
+        (("        self._free -= 1\n", "        self._free -= 2\n"),),
+        (f"{TABLE}::test_each_round_admits_one_of_every_schedule_before_the_next",),
+    ),
+    Mutant(
+        "a pending run takes a task slot",
+        ADMISSION,
+        (
+            (
+                "request.task_slots - len(state.started)\n",
+                "request.task_slots - len(state.started) - len(state.pending)\n",
+            ),
+        ),
+        (
+            "tests/scheduler/test_run_timelines.py::test_a_run_that_was_offered_and_not_started_is_offered_again",
+            "tests/simulation/test_simulation.py::test_no_promise_is_broken[0]",
+        ),
+    ),
+)

@@ -1,0 +1,436 @@
+"""One simulated history: a seed, a disk, a clock, a host, and the real scheduler between them.
+
+Rules: everything is drawn from the seed. After each step that all calls survived, all that the journal holds counts as
+acknowledged. After each opening the journal found is held to every claim, the recovery to section 8's table, and the
+state to its replay.
+"""
+
+# pyright: reportPrivateUsage=false
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from duly import Completed, Error, JournalPoisoned, ManualClock, Poll, Scheduler
+from duly.journal import Reader
+from duly.journal.entries import Entry, JournalOpened
+from duly.projections import State
+from tests.journal.crash_images import power_loss, seeded
+from tests.journal.simulated_disk import Call, Fault, PowerLost, Root, SimulatedDisk
+from tests.simulation.baton import Baton, interleave
+from tests.simulation.chronicle import Chronicle
+from tests.simulation.claims import Claims
+from tests.simulation.evidence import Answer, BrokenStore, Memory, expected_verdicts, verdict_of
+from tests.simulation.host import Host
+from tests.simulation.operations import NO_SUCH_RUN, Operation, Operations
+from tests.simulation.pausing_disk import PausingDisk
+from tests.simulation.telling import Settings, Story
+from tests.simulation.workload import Workload
+
+JOURNAL = Root / "journal"
+
+
+@contextmanager
+def one_machine(seed: int) -> Generator[None]:
+    """The same machine everywhere, so that a seed writes the same bytes wherever it runs."""
+    quiet = logging.getLogger("duly")
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL)
+    with (
+        patch("os.getpid", lambda: 4242),
+        patch("platform.node", lambda: "host"),
+        patch("platform.python_version", lambda: "3"),
+        patch("duly.journal.recovery.new_journal_id", lambda: f"{seed:032x}"),
+    ):
+        yield
+    quiet.setLevel(level)
+
+
+class Before(NamedTuple):
+    """What the record said before a call that nobody was beside of."""
+
+    legal: bool | None
+    free: int
+    waiting: list[int]
+
+    @classmethod
+    def of(cls, work: Operation, chronicle: Chronicle) -> Before:
+        """Whether the call is legal, how many task slots are free, and which runs wait for one, oldest first."""
+        return cls(
+            work.legal(chronicle),
+            max(0, chronicle.slots - len(chronicle.started)),
+            [run.id for run in chronicle.pending if not chronicle.blocked(run.schedule_id)],
+        )
+
+
+class World:
+    """One history."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = seeded(f"simulation {seed}")
+        self.workload = Workload(self.random)
+        self.clock = ManualClock(self.workload.start)
+        self.host = Host()
+        self.claims = Claims()
+        self.operations = Operations(self.random, self.workload, self.host, self.claims)
+        self.chronicle = Chronicle()
+        self.record: list[Entry] = []
+        """What the journal held when all calls had returned last: all of it is acknowledged."""
+        self.story = Story(seed, self.clock)
+        self.baton = Baton(self.random)
+        self.disk = PausingDisk()
+        self.settings = self._new_settings()
+        self.story.opened(self.settings)
+        self.poisoned = False
+        self.threaded = False
+        self.lives = 0
+        self.scheduler = self._opened()
+
+    # Opening
+
+    def _new_settings(self) -> Settings:
+        random = self.random
+        return Settings(
+            slots=random.choice((1, 2, 3, 4)),
+            batch=random.choice((1, 2, 3, 7, 1000, 1000, 1000)),
+            tolerance=timedelta(seconds=random.choice((0, 60, 300))),
+        )
+
+    def _opened(self) -> Scheduler:
+        """Opens the journal, however often the machine dies on the way."""
+        random = self.random
+        while True:
+            memory = self._evidence()
+            self.disk.doom = random.randrange(12) if random.random() < 0.15 else None
+            self.disk.last_gasp = random.random() < 0.5
+            self.disk.image_of = self._image_of
+            if random.random() < 0.1:
+                self._plan_fault()
+            scheduler: Scheduler | None = None
+            try:
+                scheduler = Scheduler.open(
+                    JOURNAL,
+                    clock=self.clock,
+                    disk=self.disk,
+                    evidence=memory,
+                    task_slots=self.settings.slots,
+                    batch=self.settings.batch,
+                    clock_tolerance=self.settings.tolerance,
+                )
+            except PowerLost:
+                self._bury()
+            except KeyboardInterrupt:
+                self._spare()
+            except Error as error:
+                if self.disk.fault_for is None:
+                    raise AssertionError(f"opening is refused: {error!r}") from error
+                self._spare()
+            if scheduler is not None:
+                self._spare()
+                self.disk.doom = None
+                self._examine_opening(scheduler, memory)
+                return scheduler
+
+    def _image_of(self, disk: PausingDisk) -> SimulatedDisk:
+        return power_loss(disk, self.random) if self.random.random() < 0.7 else disk.kill()
+
+    def _evidence(self) -> Memory | None:
+        """What the host can say: nothing, the truth, or something that it should not."""
+        random = self.random
+        mode = random.choices(("none", "truth", "muddle"), (1, 5, 2))[0]
+        if mode == "none":
+            return None
+
+        def answer(run_id: int, attempt_id: int | None) -> Answer:
+            known = self.host.truth(run_id, attempt_id)
+            return known if mode == "truth" else self._muddled(run_id, attempt_id, known)
+
+        strangers: tuple[tuple[int, str], ...] = ()
+        if mode == "muddle" and self.chronicle.schedules and random.random() < 0.3:
+            strangers = ((NO_SUCH_RUN, random.choice(sorted(self.chronicle.schedules))),)
+        return Memory(answer, strangers)
+
+    def _muddled(self, run_id: int, attempt_id: int | None, known: Answer) -> Answer:
+        draw = self.random.random()
+        if draw < 0.2:
+            raise BrokenStore
+        if draw < 0.5:
+            other = self.random.choice((None, run_id, (attempt_id or 0) + 1, attempt_id))
+            return Completed(run_id, other, self.operations.say())
+        return None if draw < 0.6 else known
+
+    def _examine_opening(self, scheduler: Scheduler, memory: Memory | None) -> None:
+        self.lives += 1
+        entries = self._entries()
+        assert entries[: len(self.record)] == self.record, "what was acknowledged is lost or changed"
+        mark = max(place for place, entry in enumerate(entries) if isinstance(entry, JournalOpened))
+        chronicle = Chronicle(enumerate(entries[:mark], 1))
+        expected = expected_verdicts(chronicle, memory)
+        decided = [verdict_of(entry) for entry in entries[mark + 1 :]]
+        assert decided == expected, f"recovery decided {decided}; by the table it is {expected}"
+        for sequence, entry in enumerate(entries[mark:], mark + 1):
+            chronicle.take(sequence, entry)
+        self.claims.check(entries, chronicle)
+        report = scheduler.recovery
+        assert list(report.decisions) == list(enumerate(entries[mark + 1 :], mark + 2))
+        assert [run.id for run in report.pending] == [run.id for run in chronicle.pending]
+        assert {run.id for run in report.running} == {run.id for run in chronicle.started}
+        self.story.told(entries[len(self.record) :], len(self.record) + 1)
+        self._settle(entries, chronicle)
+        self.compare_digests(scheduler)
+        self.host.hears_of(chronicle)
+
+    # Reading
+
+    def _entries(self) -> list[Entry]:
+        return [record.entry for record in Reader(JOURNAL, disk=self.disk).records()]
+
+    def _settle(self, entries: list[Entry], chronicle: Chronicle) -> None:
+        self.record = entries
+        self.chronicle = self.operations.chronicle = chronicle
+        self._changes = self.disk.changes
+        self._reader = Reader(JOURNAL, disk=self.disk)
+        for _ in self._reader.records(len(entries)):
+            raise AssertionError("the journal grew by itself")
+
+    def read_on(self) -> list[Entry]:
+        """What was appended since, all of it acknowledged."""
+        first = len(self.record) + 1
+        if self.disk.changes == self._changes:
+            return []
+        self._changes = self.disk.changes
+        fresh = [record.entry for record in self._reader.records(len(self.record))]
+        self.record += fresh
+        for sequence, entry in enumerate(fresh, first):
+            self.chronicle.take(sequence, entry)
+        return fresh
+
+    def compare_digests(self, scheduler: Scheduler) -> None:
+        """Holds the live state to its replay."""
+        state = State()
+        for sequence, entry in enumerate(self.record, 1):
+            state.apply(sequence, entry)
+        assert scheduler.digest() == state.digest(), "the live state is not the replayed one"
+        assert state.anomalies == []
+
+    # Faults
+
+    def _plan_fault(self) -> None:
+        """One of the next calls to the disk goes wrong."""
+        random = self.random
+        wanted: Call = random.choice(("write", "sync"))
+        countdown = random.randrange(4)
+        kept = random.choice((0, 1, 30, 100, 400))
+        after = random.random() < 0.3
+        error: OSError | KeyboardInterrupt | None = OSError(errno.EIO, "EIO")
+        draw = random.random()
+        if wanted == "write":
+            error = None if draw < 0.3 else OSError(errno.ENOSPC, "ENOSPC") if draw < 0.6 else error
+        if draw > 0.85:
+            error = KeyboardInterrupt()
+
+        def fault_for(number: int, call: Call, path: Path) -> Fault | None:
+            nonlocal countdown
+            if call != wanted:
+                return None
+            countdown -= 1
+            if countdown != -1:
+                return None
+            return Fault(error, kept=max(kept, 1) if error is None else kept, after=after and error is not None)
+
+        self.disk.fault_for = fault_for
+
+    def _spare(self) -> None:
+        self.disk.fault_for = None
+
+    # Steps
+
+    def step(self) -> None:
+        """One more thing happens."""
+        random = self.random
+        draw = random.random()
+        if draw < 0.22:
+            self._let_time_pass()
+        elif draw < 0.25:
+            self.story.say("clock")
+            self.clock.step(self._sane(self.workload.jump()))
+        elif draw < 0.29:
+            self._die_idle()
+        elif draw < 0.31:
+            self.scheduler.close()
+            self.reopen("reopen", dies=random.random() < 0.7)
+        elif draw < 0.315:
+            self.scheduler.stop_admitting()
+            self.operations.stopped = True
+            self.story.say("stop")
+        elif draw < 0.317:
+            self.scheduler.wake()
+        else:
+            self._work()
+
+    def _let_time_pass(self) -> None:
+        self.clock.advance(self._sane(self.workload.step(self.clock.now())))
+
+    def _sane(self, delta: timedelta) -> timedelta:
+        """A step that stays within what datetimes can say."""
+        return delta if 1965 <= self.clock.now().year + delta.days / 365 <= 2110 else timedelta()
+
+    def _work(self) -> None:
+        random = self.random
+        self.operations.now = self.clock.now()
+        together = random.choice((2, 2, 3, 4)) if random.random() < 0.3 else 1
+        works = [self.operations.draw() for _ in range(together)]
+        if together > 1 and random.random() < 0.3:
+            works[1] = self._rival(works[0])
+        if random.random() < 0.1:
+            self.disk.doom, self.disk.last_gasp = random.randrange(5), random.random() < 0.5
+        elif random.random() < 0.08:
+            self._plan_fault()
+        before = Before.of(works[0], self.chronicle) if together == 1 else None
+        self.story.works(works)
+        if together > 1:
+            self._together(works)
+        else:
+            self._alone(works[0])
+        self._after(works, before)
+
+    def _rival(self, work: Operation) -> Operation:
+        """The same call once more, at the same time."""
+        if work.token:
+            return self.operations.draw()
+        return Operation(work.words, work.call, work.done, work.unclear, work.legal)
+
+    def _alone(self, work: Operation) -> None:
+        self._perform(work)
+
+    def _together(self, works: list[Operation]) -> None:
+        if not self.threaded:
+            interleave(self.scheduler, self.baton)
+            self.threaded = True
+        self.disk.pause = self.baton.pause
+        self.baton.run([partial(self._perform, work) for work in works])
+        self.disk.pause = lambda: None
+
+    def _perform(self, work: Operation) -> None:
+        try:
+            work.outcome = work.call(self.scheduler)
+        except (PowerLost, KeyboardInterrupt, JournalPoisoned) as error:
+            work.error = error
+            work.unclear()
+            return
+        except Error as error:
+            work.error = error
+            if not self.disk.dead:
+                self.claims.refused(error)
+            return
+        if self.disk.dead:
+            return
+        self.claims.heard(work.outcome)
+        if work.token:
+            self.claims.said(work.token)
+        work.done(work.outcome)
+
+    def _after(self, works: list[Operation], before: Before | None) -> None:
+        self.disk.doom = None
+        if self.disk.dead:
+            self.story.say("# the power is lost")
+            self._bury()
+            self.reopen("crash", dies=False)
+            return
+        if self.scheduler._journal.poisoned or any(isinstance(work.error, KeyboardInterrupt) for work in works):
+            self._spare()
+            self._survive()
+            return
+        self._spare()
+        fresh = self.read_on()
+        self.story.told(fresh, len(self.record) - len(fresh) + 1)
+        if before is not None:
+            self._examine_alone(works[0], before, fresh)
+        if self.random.random() < 0.06:
+            self.compare_digests(self.scheduler)
+
+    def _examine_alone(self, work: Operation, before: Before, fresh: list[Entry]) -> None:
+        """What one call did, with nobody beside it."""
+        if before.legal is not None:
+            done = work.error is None
+            assert done == before.legal, f"{work.words}: done is {done}, legal is {before.legal}: {work.error!r}"
+        if work.error is not None:
+            assert not fresh, "what is refused is not recorded"
+        if isinstance(work.outcome, Poll):
+            self._examine_poll(work.outcome, before)
+
+    def _examine_poll(self, poll: Poll, before: Before) -> None:
+        offered = [run.id for run in poll.offered]
+        admitted = [run.id for run in poll.admitted]
+        unusable = not 1972 <= poll.now.year <= 2100
+        if self.operations.stopped or unusable:
+            assert (offered, poll.decisions) == ([], ()), "a poll decides, though it may not"
+            assert poll.warnings or not unusable, "an unusable clock is loud"
+            return
+        free = before.free
+        assert len(offered) <= free, f"{offered} are offered, and {free} slots are free"
+        waiting = before.waiting[:free]
+        swept = [run_id for run_id in offered if run_id not in admitted]
+        assert swept == (waiting[: len(swept)] if poll.more else waiting), f"{swept} of {waiting} are offered"
+        assert offered == swept + admitted, "what is pending comes first, then what this poll admits"
+
+    # The end of lives
+
+    def _die_idle(self) -> None:
+        """The power goes, or the process, while no call is under way."""
+        self.disk.image_of = self._image_of
+        self.disk.die()
+        self._bury()
+        self.reopen("crash", dies=False)
+
+    def _bury(self) -> None:
+        """The dead process is gone: its handles, its memory."""
+        dead, image = self.disk, self.disk.image
+        assert image is not None
+        dead.dead, dead.doom, dead.fault_for, dead.pause = False, None, None, lambda: None
+        scheduler = getattr(self, "scheduler", None)
+        if scheduler is not None:
+            scheduler.close()
+        self.disk = image
+        self.host.dies(workers_survive=self.random.random() < 0.3, store_survives=self.random.random() < 0.5)
+
+    def _survive(self) -> None:
+        """The journal is poisoned, and the process lives: what runs goes on, and the journal is opened again."""
+        self.story.say("# the disk failed")
+        if self.scheduler._journal.poisoned:
+            self._ask_the_poisoned()
+        if self.random.random() < 0.4:
+            self.disk.evict()
+        self.scheduler.close()
+        self._spare()
+        if self.random.random() < 0.3:
+            self.disk.image_of = self._image_of
+            self.disk.die()
+            self._bury()
+        self.reopen("crash", dies=False)
+
+    def _ask_the_poisoned(self) -> None:
+        for question in (self.scheduler.runs, self.scheduler.poll):
+            try:
+                question()
+            except JournalPoisoned:
+                continue
+            raise AssertionError("a poisoned scheduler answers")
+
+    def reopen(self, verb: str, *, dies: bool) -> None:
+        """Opens the journal once more; if the process `dies`, what it knew is lost."""
+        if dies:
+            self.host.dies(workers_survive=self.random.random() < 0.3, store_survives=self.random.random() < 0.5)
+        if self.random.random() < 0.3:
+            self.settings = self._new_settings()
+        self.story.reopening(verb, self.host, self.settings)
+        self.operations.stopped = False
+        self.threaded = False
+        self.scheduler = self._opened()
