@@ -9,6 +9,8 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +21,7 @@ from duly.journal.errors import JournalCorrupt, JournalError, JournalLocked, Unr
 from duly.journal.judgement import SALVAGE
 from duly.journal.mark import read_mark
 from duly.journal.output import Output
-from duly.journal.ownership import Ownership, close_quietly, last_segment
+from duly.journal.ownership import Ownership, last_segment
 from duly.journal.recovery import Recovered, Recoverer, Recovery, create_first_segment, sync_ancestors
 from duly.journal.scanning import line_blocks
 from duly.journal.segments import HEAD, REWRITE, Listing, Segment, listing
@@ -32,64 +34,63 @@ class Taken(NamedTuple):
     output: Output
 
 
+@contextmanager
+def opening(folder: Path) -> Generator[None]:
+    """An OSError while opening tells nothing about the journal but that it cannot be opened now."""
+    try:
+        yield
+    except OSError as error:
+        raise UnreadableJournal(
+            f"it cannot be opened for writing: {error}",
+            path=folder,
+            hint="Look at the disk's space and the permissions; the journal is as it was, or will be recovered",
+        ) from error
+
+
 def take(disk: Disk, ownership: Ownership) -> Taken:
     """Creates or recovers the journal that `ownership` holds. The caller releases `ownership` if this raises."""
     found = ownership.list()
-    files: list[int] = []
-    try:
-        if found.segments:
-            file = _lock_last_segment(disk, ownership, found, files)
-            recovered = Recoverer(disk, ownership.folder, found, file).recover()
-            head = _open_head(disk, ownership.folder, files)
-        else:
-            head, file, recovered = _create(disk, ownership, found, files)
-        output = Output(disk, ownership, recovered, file, head)
-        output.write_head()
-        return Taken(recovered, output)
-    except BaseException as error:
-        for each in files:
-            close_quietly(disk, each)
-        if isinstance(error, OSError):
-            raise UnreadableJournal(
-                f"it cannot be opened for writing: {error}",
-                path=ownership.folder,
-                hint="Look at the disk's space and the permissions; the journal is as it was, or will be recovered",
-            ) from error
-        raise
+    if found.segments:
+        file = _lock_last_segment(disk, ownership, found)
+        recovered = Recoverer(disk, ownership.folder, found, file).recover()
+        head = _open_head(disk, ownership)
+    else:
+        head, file, recovered = _create(disk, ownership, found)
+    output = Output(disk, ownership, recovered, file, head)
+    output.write_head()
+    return Taken(recovered, output)
 
 
-def _lock_last_segment(disk: Disk, ownership: Ownership, found: Listing, files: list[int]) -> int:
+def _lock_last_segment(disk: Disk, ownership: Ownership, found: Listing) -> int:
     """Locks the last segment, and for a moment the one before: in the middle of a rotation an owner whose LOCK was
     deleted holds that one."""
     last = found.segments[-1]
-    file = _open_segment(disk, ownership, last, files)
-    former = _open_segment(disk, ownership, found.segments[-2], files) if len(found.segments) > 1 else None
+    file = _open_segment(disk, ownership, last)
+    former = _open_segment(disk, ownership, found.segments[-2]) if len(found.segments) > 1 else None
     if last_segment(ownership.list()) != last:
         raise JournalLocked("somebody else is writing the journal", path=ownership.folder, hint="Stop the other owner")
     if former is not None:
-        files.remove(former)
-        close_quietly(disk, former)
+        ownership.handles.close(former)
     return file
 
 
-def _open_segment(disk: Disk, ownership: Ownership, segment: Segment, files: list[int]) -> int:
+def _open_segment(disk: Disk, ownership: Ownership, segment: Segment) -> int:
     path = ownership.folder / segment.name
-    file = disk.open(path, write=True)
-    files.append(file)
+    file = ownership.handles.hold(disk.open(path, write=True))
     ownership.lock_segment(file, path)
     return file
 
 
-def _open_head(disk: Disk, folder: Path, files: list[int]) -> int:
+def _open_head(disk: Disk, ownership: Ownership) -> int:
+    path = ownership.folder / HEAD
     try:
-        file = disk.open(folder / HEAD, write=True)
+        file = disk.open(path, write=True)
     except FileNotFoundError:
-        file = disk.create(folder / HEAD)
-    files.append(file)
-    return file
+        file = disk.create(path)
+    return ownership.handles.hold(file)
 
 
-def _create(disk: Disk, ownership: Ownership, found: Listing, files: list[int]) -> tuple[int, int, Recovered]:
+def _create(disk: Disk, ownership: Ownership, found: Listing) -> tuple[int, int, Recovered]:
     folder = ownership.folder
     mark = read_mark(disk, folder)
     if mark is not None or REWRITE in found.ours:
@@ -100,9 +101,8 @@ def _create(disk: Disk, ownership: Ownership, found: Listing, files: list[int]) 
             hint=SALVAGE,
         )
     segment = Segment(1, 1)
-    head = _open_head(disk, folder, files)
-    file = disk.create(folder / segment.name)
-    files.append(file)
+    head = _open_head(disk, ownership)
+    file = ownership.handles.hold(disk.create(folder / segment.name))
     ownership.lock_segment(file, folder / segment.name)
     journal_id, place = create_first_segment(disk, file)
     disk.sync_folder(folder)

@@ -17,7 +17,7 @@ from duly.journal.disk import Disk
 from duly.journal.errors import JournalError
 from duly.journal.format import seed
 from duly.journal.mark import Mark, encode_mark
-from duly.journal.ownership import Ownership, close_quietly, last_segment
+from duly.journal.ownership import Ownership, last_segment
 from duly.journal.recovery import Recovered, write_all
 from duly.journal.segments import HEAD
 
@@ -33,6 +33,7 @@ class Output:
         self._folder = ownership.folder
         self._journal_id = recovered.journal_id
         self._seed = seed(recovered.journal_id)
+        self._handles = ownership.handles
         self._file = file
         self._head = head
         self._segment = recovered.segments[-1]
@@ -78,23 +79,19 @@ class Output:
     def _rotate(self, rotation: Rotation) -> None:
         self._verify_untouched()
         path: Path = self._folder / rotation.segment.name
-        file = self._disk.create(path)
-        try:
-            self._ownership.lock_segment(file, path)
-            write_all(self._disk, file, 0, rotation.header)
-            self._disk.sync(file)
-            self._disk.sync_folder(self._folder)
-            if last_segment(self._ownership.list()) != rotation.segment:
-                raise JournalError("somebody else made a segment", path=self._folder)
-        except BaseException:
-            close_quietly(self._disk, file)
-            raise
+        file = self._handles.hold(self._disk.create(path))
+        self._ownership.lock_segment(file, path)
+        write_all(self._disk, file, 0, rotation.header)
+        self._disk.sync(file)
+        self._disk.sync_folder(self._folder)
+        if last_segment(self._ownership.list()) != rotation.segment:
+            raise JournalError("somebody else made a segment", path=self._folder)
         former, self._file = self._file, file
         self._segment = rotation.segment
         self._offset = len(rotation.header)
         self._h = rotation.h
         # Only now: until here whoever deleted LOCK would still have met the lock of the segment before.
-        close_quietly(self._disk, former)
+        self._handles.close(former)
 
     def write_head(self) -> None:
         """Says in HEAD how far the journal is durable."""
@@ -105,8 +102,3 @@ class Output:
             if not self._head_failed:
                 self._head_failed = True
                 _log.warning("%s cannot be written (%s); the journal itself is fine", self._folder / HEAD, error)
-
-    def close(self) -> None:
-        """Closes both files, whatever happens."""
-        close_quietly(self._disk, self._file)
-        close_quietly(self._disk, self._head)

@@ -17,14 +17,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from duly.journal.disk import Disk, Identity
 from duly.journal.errors import ForeignJournal, JournalError, JournalLocked, LockUnsupported, UnreadableJournal
+from duly.journal.handles import Handles
 from duly.journal.operating_system import NETWORK_FILE_SYSTEMS
 from duly.journal.segments import HEAD, LOCK, Listing, Segment, listing, parse_segment
 
@@ -41,57 +42,23 @@ class KnowsFileSystem(Protocol):
         ...
 
 
-class Claims:
-    """The journals that this process owns."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: dict[Identity, Path] = {}
-
-    def claim(self, identity: Identity, folder: Path) -> None:
-        """Takes the folder within this process."""
-        with self._lock:
-            if identity in self._held:
-                raise JournalLocked(
-                    "this process owns the journal already, through another handle",
-                    path=folder,
-                    hint="Use that handle, or close it first",
-                )
-            for held in self._held.values():
-                if held in folder.parents or folder in held.parents:
-                    raise _nested(folder, held)
-            self._held[identity] = folder
-
-    def release(self, identity: Identity) -> None:
-        """Gives it back."""
-        with self._lock:
-            self._held.pop(identity, None)
-
-    def held(self) -> list[Path]:
-        """The folders that this process owns."""
-        with self._lock:
-            return sorted(self._held.values())
-
-    def forget(self) -> None:
-        """After a fork: the child owns nothing, and the lock may be held by a thread that is not there."""
-        self._lock = threading.Lock()
-        self._held = {}
-
-
-CLAIMS = Claims()
-
-
 class Ownership:
-    """A held journal folder."""
+    """A journal folder that is held, or about to be."""
 
-    def __init__(self, disk: Disk, folder: Path, identity: Identity, lock: int) -> None:
+    def __init__(self, disk: Disk, folder: Path, identity: Identity) -> None:
         self._disk = disk
-        self._identity = identity
-        self._lock = lock
-        self._lock_identity = disk.identity(lock)
-        self._released = False
+        self._lock_identity = identity
         self.folder = folder
+        self.identity = identity
+        self.handles = Handles(disk)
+        self.released = False
         self.locks_segments: bool = getattr(disk, "locks_segments", True)
+
+    def take(self, owner: Callable[[], str]) -> None:
+        """Takes LOCK. JournalLocked if somebody has it."""
+        lock = self.handles.hold(_open_lock(self._disk, self.folder / LOCK))
+        self._lock_identity = self._disk.identity(lock)
+        _hold(self._disk, lock, self.folder, owner)
 
     def list(self) -> Listing:
         """What the folder holds now."""
@@ -109,7 +76,7 @@ class Ownership:
         except FileNotFoundError:
             deleted = "LOCK was deleted"
         try:
-            moved = self._disk.identity(self.folder) != self._identity
+            moved = self._disk.identity(self.folder) != self.identity
         except FileNotFoundError:
             moved = True
         if moved:
@@ -128,23 +95,54 @@ class Ownership:
             )
 
     def release(self) -> None:
-        """Drops the lock. Never raises."""
-        if self._released:
-            return
-        self._released = True
-        CLAIMS.release(self._identity)
-        close_quietly(self._disk, self._lock)
-
-    def abandon(self) -> None:
-        """After a fork, in the child: closes the copy, and leaves the parent's lock alone."""
-        self._released = True
-        close_quietly(self._disk, self._lock)
+        """Closes every file and with them drops the locks. May be repeated when it was interrupted."""
+        self.handles.close_all()
+        self.released = True
+        CLAIMS.forget_released()
 
 
-def close_quietly(disk: Disk, file: int) -> None:
-    """Closes a file whose fate is no longer of interest."""
-    with suppress(OSError):
-        disk.close(file)
+class Claims:
+    """The journals that this process owns. An opening that was interrupted and forgotten owns nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[Identity, weakref.ref[Ownership]] = {}
+
+    def claim(self, ownership: Ownership) -> None:
+        """Takes the folder within this process."""
+        with self._lock:
+            for identity, held in self._living().items():
+                if identity == ownership.identity:
+                    raise JournalLocked(
+                        "this process owns the journal already, through another handle",
+                        path=ownership.folder,
+                        hint="Use that handle, or close it first",
+                    )
+                if held.folder in ownership.folder.parents or ownership.folder in held.folder.parents:
+                    raise _nested(ownership.folder, held.folder)
+            self._held[ownership.identity] = weakref.ref(ownership)
+
+    def held(self) -> list[Path]:
+        """The folders that this process owns."""
+        with self._lock:
+            return sorted(held.folder for held in self._living().values())
+
+    def forget_released(self) -> None:
+        """Keeps the living ones only."""
+        with self._lock:
+            self._held = {identity: weakref.ref(held) for identity, held in self._living().items()}
+
+    def forget(self) -> None:
+        """After a fork: the child owns nothing, and the lock may be held by a thread that is not there."""
+        self._lock = threading.Lock()
+        self._held = {}
+
+    def _living(self) -> dict[Identity, Ownership]:
+        found = {identity: reference() for identity, reference in self._held.items()}
+        return {identity: held for identity, held in found.items() if held is not None and not held.released}
+
+
+CLAIMS = Claims()
 
 
 def canonical(path: str | os.PathLike[str]) -> Path:
@@ -275,18 +273,14 @@ def _make_folders(disk: Disk, folder: Path) -> None:
 
 
 def _take(disk: Disk, folder: Path, identity: Identity, owner: Callable[[], str]) -> Ownership:
-    CLAIMS.claim(identity, folder)
+    ownership = Ownership(disk, folder, identity)
     try:
-        lock = _open_lock(disk, folder / LOCK)
-        try:
-            _hold(disk, lock, folder, owner)
-            return Ownership(disk, folder, identity, lock)
-        except BaseException:
-            close_quietly(disk, lock)
-            raise
+        CLAIMS.claim(ownership)
+        ownership.take(owner)
     except BaseException:
-        CLAIMS.release(identity)
+        ownership.release()
         raise
+    return ownership
 
 
 def _open_lock(disk: Disk, path: Path) -> int:

@@ -41,11 +41,11 @@ def check_json(value: object, name: str, *, depth: int = MAX_DEPTH) -> None:
 
 def within_bounds(value: Json, levels: int = MAX_DEPTH) -> bool:
     """Whether decoded JSON keeps the bounds on integers and nesting: what decoding does not see to. Quick, and mute."""
-    kind = type(value)
+    kind = cast("type[object]", type(value))
     if kind is str or value is None or kind is float or kind is bool:
         return True
     if kind is int:
-        return -MAX_INTEGER < value < MAX_INTEGER
+        return bool(-MAX_INTEGER < value < MAX_INTEGER)
     if levels == 0:
         return False
     for member in value.values() if kind is dict else value:

@@ -28,7 +28,7 @@ from duly.journal.disk import Disk
 from duly.journal.entries import Entry
 from duly.journal.errors import JournalError, JournalPoisoned
 from duly.journal.format import APPEND_WINDOW, SEGMENT_BYTES, microseconds, seed
-from duly.journal.opening import Taken, describe_owner, take
+from duly.journal.opening import Taken, describe_owner, opening, take
 from duly.journal.ownership import CLAIMS, Ownership, canonical, own
 from duly.journal.reader import recovered_entries
 from duly.journal.real_disk import RealDisk
@@ -56,6 +56,7 @@ class Journal:
         self._commit_lock = threading.Lock()
         self._committing = False
         self._closed = False
+        self._released = False
         self._poison: BaseException | str | None = None
         self._pid = os.getpid()
         _OPEN.add(self)
@@ -80,19 +81,20 @@ class Journal:
         microseconds(now)
         disk = RealDisk() if disk is None else disk
         folder = canonical(path)
-        ownership = own(
-            disk,
-            folder,
-            create=create,
-            lock_timeout=lock_timeout,
-            sleep=sleep,
-            owner=lambda: describe_owner(disk, folder),
-        )
-        try:
-            return cls(disk, ownership, take(disk, ownership), segment_bytes)
-        except BaseException:
-            ownership.release()
-            raise
+        with opening(folder):
+            ownership = own(
+                disk,
+                folder,
+                create=create,
+                lock_timeout=lock_timeout,
+                sleep=sleep,
+                owner=lambda: describe_owner(disk, folder),
+            )
+            try:
+                return cls(disk, ownership, take(disk, ownership), segment_bytes)
+            except BaseException:
+                ownership.release()
+                raise
 
     def __enter__(self) -> Journal:
         return self
@@ -217,8 +219,11 @@ class Journal:
         return error
 
     def close(self) -> None:
-        """Makes what is queued durable, unless the journal is poisoned, and gives the journal up. Raises nothing."""
-        if self._closed:
+        """Makes what is queued durable, unless the journal is poisoned, and gives the journal up. Raises nothing.
+
+        When it was interrupted it may be called again, and goes on.
+        """
+        if self._released:
             return
         if self._pid != os.getpid():
             self.leave_to_parent()
@@ -230,19 +235,17 @@ class Journal:
             pass  # it is poisoned now; there is nobody to tell but the next owner, who finds out
         finally:
             with self._commit_lock:
-                if not self._closed:
-                    self._closed = True
-                    self._output.close()
-                    self._ownership.release()
-            _OPEN.discard(self)
+                self._closed = True
+                self._ownership.release()
+                _OPEN.discard(self)
+                self._released = True
 
     def leave_to_parent(self) -> None:
         """In a forked child: its copies of the descriptors are closed, and no lock of ours is touched."""
         self.poison(_FORKED)
-        if not self._closed:
-            self._closed = True
-            self._output.close()
-            self._ownership.abandon()
+        self._closed = True
+        self._ownership.handles.close_all()
+        self._released = True
 
 
 _OPEN: set[Journal] = set()
