@@ -4,7 +4,7 @@ Rules kept here:
 - A file is held before it is locked: whatever interrupts the opening, nothing that holds a lock is forgotten.
 - Closing may be interrupted and asked for again. A file is only closed if it is still the one that was opened: its
   number may have been given to another one since.
-- Handles that nobody knows any more are closed with their last reference. An open journal is always known.
+- Handles that nobody can reach any more are closed: what they locked is given up when nobody can write through them.
 """
 
 from __future__ import annotations

@@ -194,8 +194,10 @@ class Recoverer:
         for name in sorted(names):
             if name == f"{prefix}.bin" or (name.startswith(f"{prefix}.") and name.endswith(".bin")):
                 file = self._disk.open(folder / name)
-                size = self._disk.size(file)
-                self._disk.close(file)
+                try:
+                    size = self._disk.size(file)
+                finally:
+                    self._disk.close(file)
                 records.append(TornTail(self._segment.name, offset, size, f"{TORN}/{name}"))
         return tuple(records)
 
@@ -219,11 +221,9 @@ class Recoverer:
             file = self._disk.create(path)
         except FileExistsError:
             file = self._disk.open(path, write=True)
-            there = self._disk.read(file, 0, len(data) + 1)
-            if not data.startswith(there):
-                self._disk.close(file)
-                return False
         try:
+            if not data.startswith(self._disk.read(file, 0, len(data) + 1)):
+                return False
             # What an interrupted copy holds may never have reached the disk: it is written again as a whole.
             write_all(self._disk, file, 0, data)
             self._disk.sync(file)
@@ -266,8 +266,9 @@ class Recoverer:
             file = self._disk.create(fresh)
         except FileExistsError:
             file = self._disk.open(fresh, write=True)
-            self._disk.truncate(file, 0)
         try:
+            if self._disk.size(file):
+                self._disk.truncate(file, 0)
             write_all(self._disk, file, 0, data)
             self._disk.sync(file)
         finally:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -248,8 +249,8 @@ class Journal:
         self._released = True
 
 
-_OPEN: set[Journal] = set()
-"""Held strongly: a journal that nobody closed keeps its lock until the process ends."""
+_OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
+"""Weakly: a journal that was lost in an interrupted opening, and that nobody can append to, gives up its lock."""
 
 
 def _after_fork_in_child() -> None:
