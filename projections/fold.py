@@ -125,8 +125,9 @@ def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:  # noqa: PLR0
             pass
         case _:
             assert_never(entry)
-    state.sequence = sequence
     _note_reading(state, entry)
+    # The very last store: an interrupted fold is known by its sequence.
+    state.sequence = sequence
 
 
 def _note_reading(state: Facts, entry: Entry) -> None:

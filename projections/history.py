@@ -54,6 +54,9 @@ _COVERING: Final = (
 )
 
 
+_DECISIONS: Final = (OccurrenceAdmitted, OccurrenceSkipped, OccurrenceSuperseded)
+
+
 class Row(msgspec.Struct, kw_only=True):
     """One occurrence, or one span of them (`interval`), and what became of it. All instants are UTC.
 
@@ -79,9 +82,9 @@ class Row(msgspec.Struct, kw_only=True):
     at_least: int | None = None
 
     @property
-    def key(self) -> tuple[datetime, str]:
-        """What rows are sorted by, and what a cursor names."""
-        return self.scheduled_at, self.occurrence_id
+    def key(self) -> tuple[datetime, str, int]:
+        """What rows are sorted by, and what a cursor names: spans that end at an instant come after its own row."""
+        return self.scheduled_at, self.occurrence_id, self.sequence or 0 if self.disposition == "interval" else 0
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -96,22 +99,29 @@ class BadCursor(Error, ValueError):
 
 
 def page_of(rows: list[Row], after: str | None, limit: int) -> Page:
-    """The rows behind the cursor `after`, at most `limit`. Raises BadCursor."""
+    """The rows behind the cursor `after`, at most `limit`. Raises BadCursor, also for a limit that is no count."""
+    if type(limit) is not int or limit < 1:
+        raise BadCursor(f"limit: {limit!r} is not a count; give a whole number of at least 1")
     start = 0 if after is None else bisect_right(rows, _parse_cursor(after), key=lambda row: row.key)
     items = tuple(rows[start : start + limit])
     more = start + limit < len(rows)
-    return Page(items, f"{items[-1].scheduled_at.isoformat()}|{items[-1].occurrence_id}" if more and items else None)
+    return Page(items, _cursor(items[-1]) if more and items else None)
 
 
-def _parse_cursor(cursor: str) -> tuple[datetime, str]:
-    instant, _, occurrence = cursor.partition("|")
+def _cursor(row: Row) -> str:
+    instant, occurrence, span = row.key
+    return f"{instant.isoformat()}|{occurrence}|{span}"
+
+
+def _parse_cursor(cursor: object) -> tuple[datetime, str, int]:
     try:
-        parsed = datetime.fromisoformat(instant)
+        instant, occurrence, span = str(cursor).split("|")
+        parsed = datetime.fromisoformat(instant), occurrence, int(span)
     except ValueError:
         parsed = None
-    if parsed is None or parsed.utcoffset() is None:
+    if parsed is None or parsed[0].utcoffset() is None:
         raise BadCursor(f"{cursor!r} is no cursor; give the `next` of the page before")
-    return parsed, occurrence
+    return parsed
 
 
 class Reign(msgspec.Struct):
@@ -130,6 +140,7 @@ class History:
         self.spans: list[Row] = []
         self.doubles: list[datetime] = []
         self.reigns: list[Reign] = []
+        self.rules: dict[int, TriggerRule] = {}
         self.joined: list[Range] = []
         self.calendar_changed: CalendarChanged | None = None
         self._state = State()
@@ -156,6 +167,8 @@ class History:
         self._state.apply(sequence, entry)
         if self._state.anomaly_count == anomalies:
             self._note(sequence, entry)
+        elif isinstance(entry, _DECISIONS) and entry.scheduled_at in self.rows:
+            self.doubles.append(entry.scheduled_at)
 
     def table(self) -> list[Row]:
         """All rows in the order of their instants; the candidate is among them, what waits is not."""
@@ -225,6 +238,7 @@ class History:
                 self._span(sequence, entry, (entry.covers_after, entry.covers_through))
                 if isinstance(entry, ScheduleCreated | ScheduleEdited):
                     self.reigns.append(Reign(entry.covers_through, entry.definition.trigger))
+                    self.rules[self._state.by_id[self.schedule_id].revision] = entry.definition.trigger
             case _:
                 self._note_run(getattr(entry, "run_id", 0))
 

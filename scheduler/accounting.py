@@ -109,11 +109,20 @@ def _settled(history: History, now: datetime, sources: Mapping[str, SourceFactor
     try:
         for reign, until in _reigns(history, end):
             counting.walk(trigger_of(reign.rule, sources), reign.start, until)
+        unseen = sorted(one for one in history.rows if one <= end and one not in counting.seen)
+        result.foreign.extend(one for one in unseen if _is_foreign(history.rows[one], history, sources))
     except TriggerError as error:
         result.fault = str(error)
         return result
-    result.foreign.extend(sorted(one for one in history.rows if one <= end and one not in counting.seen))
     return result
+
+
+def _is_foreign(row: Row, history: History, sources: Mapping[str, SourceFactory]) -> bool:
+    """Whether what was decided is no occurrence by the rule of its own revision."""
+    rule = history.rules.get(row.revision or 0)
+    if rule is None:
+        return True
+    return checked_next_after(trigger_of(rule, sources), row.scheduled_at - datetime.resolution) != row.scheduled_at
 
 
 def _reigns(history: History, end: datetime) -> Iterator[tuple[Reign, datetime]]:

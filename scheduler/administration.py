@@ -46,6 +46,7 @@ from duly.scheduler.definitions import (
     check_words,
     parse_definition,
     parse_limits,
+    parse_target,
 )
 from duly.scheduler.errors import DefinitionError, DuplicateSchedule, SchedulerClosed, TriggerError
 from duly.scheduler.inputs import parse_input
@@ -95,6 +96,8 @@ class Administration(Inspection):
         recorded. They are written in chunks, each atomic; a crash between chunks leaves whole chunks."""
         parsed: list[tuple[str, Definition]] = []
         for one in schedules:
+            if not isinstance(one, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+                raise DefinitionError("schedules", one, "is no mapping", "Give mappings of create()'s arguments.")
             fields = dict(one)
             schedule_id = check_schedule_id(fields.pop("schedule_id", None))
             parsed.append((schedule_id, parse_definition(cast("DefinitionFields", fields))))
@@ -272,6 +275,7 @@ class Administration(Inspection):
         Raises DefinitionError for a target, input, limit or preflight that refuses; Blocked, UnknownSchedule,
         SchedulerClosed after `stop_admitting`, ClockUnusable.
         """
+        named = None if target is None else parse_target(target)
         bindings = None if input is None else parse_input(input)
         checked = None if limits is None else parse_limits(limits)
 
@@ -283,7 +287,7 @@ class Administration(Inspection):
                 raise SchedulerClosed("the scheduler admits no more runs", hint="Reopen it, then run_now() again")
             schedule = None if schedule_id is None else self._living(schedule_id)
             require_unblocked(self._state, schedule_id)
-            entry = self._driven(decide_manual_run(schedule, target, bindings, checked, command))
+            entry = self._driven(decide_manual_run(schedule, named, bindings, checked, command))
             run_id = self._record((entry,), command.at)
             self.wake()
             return run_copy(self._state.runs_open[run_id])

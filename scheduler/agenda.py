@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import Final
 
 from duly.journal.entries import OncePerRule, OneShotRule, TriggerRule
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import next_instant
+from duly.scheduler.decisions.plans import Waiting
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.sources import OccurrenceSource
+
+_STALE: Final = 64
+"""How many lines that were replaced a queue keeps at least, before it is built anew."""
 
 
 class Queue:
@@ -36,7 +41,11 @@ class Queue:
         if self._instants.get(schedule_id) == instant:
             return
         self._instants[schedule_id] = instant
-        heappush(self._heap, (instant, schedule_id))
+        if len(self._heap) > 2 * len(self._instants) + _STALE:
+            self._heap = [(one, key) for key, one in self._instants.items()]
+            heapify(self._heap)
+        else:
+            heappush(self._heap, (instant, schedule_id))
 
     def drop(self, schedule_id: str) -> None:
         """Takes the schedule out."""
@@ -52,19 +61,18 @@ class Queue:
             heappop(heap)
         return None
 
-    def take(self, now: datetime) -> list[tuple[str, datetime]]:
-        """Takes out, and returns, what is due at `now`."""
-        taken: list[tuple[str, datetime]] = []
+    def move(self, now: datetime, due: dict[str, datetime]) -> None:
+        """Moves what is due at `now` over to `due`. An interrupt may leave a line in both, never in neither."""
         heap = self._heap
         while heap and heap[0][0] <= now:
-            instant, schedule_id = heappop(heap)
+            instant, schedule_id = heap[0]
             if self._instants.get(schedule_id) == instant:
+                due[schedule_id] = instant
                 del self._instants[schedule_id]
-                taken.append((schedule_id, instant))
-        return taken
+            heappop(heap)
 
-    def soonest(self, limit: int) -> list[tuple[datetime, str]]:
-        """The `limit` earliest, in order, without changing anything: looks at O(limit + stale) places."""
+    def soonest(self, limit: int, wanted: Callable[[str], bool]) -> list[tuple[datetime, str]]:
+        """The `limit` earliest that are wanted, in order, without changing anything: looks at O(limit + others)."""
         found: list[tuple[datetime, str]] = []
         heap = self._heap
         frontier: list[tuple[tuple[datetime, str], int]] = [(heap[0], 0)] if heap else []
@@ -73,7 +81,8 @@ class Queue:
             (instant, schedule_id), at = heappop(frontier)
             if self._instants.get(schedule_id) == instant and schedule_id not in seen:
                 seen.add(schedule_id)
-                found.append((instant, schedule_id))
+                if wanted(schedule_id):
+                    found.append((instant, schedule_id))
             for child in (2 * at + 1, 2 * at + 2):
                 if child < len(heap):
                     heappush(frontier, (heap[child], child))
@@ -110,7 +119,7 @@ class Agenda:
 
     def due(self, now: datetime, *, slots_free: bool) -> tuple[str, ...]:
         """The schedules that have an undecided instant ≤ now, or a candidate that could be decided."""
-        self._due.update(self._coming.take(now))
+        self._coming.move(now, self._due)
         due = {schedule_id for schedule_id, instant in self._due.items() if instant <= now}
         self._early = None
         for one, (candidate, by_period) in self._held.items():
@@ -120,10 +129,12 @@ class Agenda:
                 due.add(one)
         return tuple(due)
 
-    def wait_until(self, waiting: Iterable[tuple[str, datetime]]) -> None:
+    def wait(self, waiting: Iterable[Waiting]) -> None:
         """Notes until when schedules wait that have an instant due and no slot."""
-        for schedule_id, until in waiting:
-            self._waiting.place(schedule_id, until)
+        for one in waiting:
+            self._due[one.schedule_id] = one.instant
+            self._coming.drop(one.schedule_id)
+            self._waiting.place(one.schedule_id, one.until)
 
     def next_due(self) -> datetime | None:
         """When there will be something to decide, or None if never; in the past if something is left undecided."""
@@ -132,10 +143,10 @@ class Agenda:
         instants.extend(instant for one, instant in self._due.items() if one not in self._waiting)
         return min(instants, default=None)
 
-    def soonest(self, limit: int) -> list[tuple[datetime, str]]:
-        """The next `limit` schedules by their next instant; what is due comes first."""
-        due = sorted((instant, one) for one, instant in self._due.items())
-        return (due + self._coming.soonest(limit))[:limit]
+    def soonest(self, limit: int, wanted: Callable[[str], bool]) -> list[tuple[datetime, str]]:
+        """The next `limit` wanted schedules by their next instant; what is due comes first."""
+        due = sorted((instant, one) for one, instant in self._due.items() if wanted(one))
+        return (due + self._coming.soonest(limit, wanted))[:limit]
 
     def _next(self, schedule: ScheduleState) -> datetime | None:
         try:

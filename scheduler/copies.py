@@ -1,13 +1,13 @@
 """Copies of what is handed out, so that nobody outside can change the state by what was given to him.
 
-Rules: what holds no JSON of the host is handed out as it is, since it cannot be changed; the rest goes once through the
-encoder and back, which is exact for what a journal can hold.
+Rules: what holds JSON of the host goes once through the encoder and back, which is exact for what a journal can hold;
+what holds none only gets empty dicts of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
-from typing import TypeVar, cast
+from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -19,8 +19,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 def run_copy(run: Run) -> Run:
     """The run, sharing nothing with the state that can be changed."""
-    free = (run.environment, run.input, run.limits, run.checkpoint, run.result, run.notes)
-    return run if not any(_is_changeable(value) for value in free) else round_trip(run)
+    if run.input or run.limits or run.notes or _is_changeable(run.environment, run.checkpoint, run.result):
+        return round_trip(run)
+    return msgspec.structs.replace(run, input={}, limits={})
 
 
 def run_copies(runs: Iterable[Run]) -> tuple[Run, ...]:
@@ -32,8 +33,9 @@ def entry_copy(entry: Entry) -> Entry:
     """The entry of a poll, sharing nothing with the state that can be changed."""
     if not isinstance(entry, OccurrenceAdmitted):
         return entry
-    free = (entry.environment, entry.input, entry.limits)
-    return entry if not any(_is_changeable(value) for value in free) else round_trip(entry)
+    if entry.input or entry.limits or _is_changeable(entry.environment):
+        return round_trip(entry)
+    return msgspec.structs.replace(entry, input={}, limits={})
 
 
 def round_trip(value: S) -> S:
@@ -41,5 +43,5 @@ def round_trip(value: S) -> S:
     return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
 
 
-def _is_changeable(value: object) -> bool:
-    return isinstance(value, dict | list | tuple) and len(cast("Sized", value)) > 0
+def _is_changeable(*values: object) -> bool:
+    return any(isinstance(value, dict | list) for value in values)

@@ -18,6 +18,7 @@ from duly.journal.entries import Definition, Expression, Json, Misfire, Overlap,
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.inputs import parse_input
 from duly.scheduler.sources import OccurrenceSource
+from duly.scheduler.wording import is_encodable
 
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,200}", re.ASCII)
 _LONGEST_TARGET: Final = 200
@@ -77,9 +78,15 @@ def check_schedule_id(schedule_id: object) -> str:
 
 def check_words(field: str, words: object) -> str:
     """A short text for people. Raises DefinitionError."""
-    if isinstance(words, str) and len(words) <= LONGEST_WORDS and _encodable(words):
+    if isinstance(words, str) and len(words) <= LONGEST_WORDS and is_encodable(words):
         return words
     raise DefinitionError(field, words, "is not a short text", f"Give a str of at most {LONGEST_WORDS:,} characters.")
+
+
+def check_count(field: str, count: object) -> None:
+    """Raises DefinitionError for what is no whole number from 1 to 1,000,000."""
+    if type(count) is not int or not 1 <= count <= 1_000_000:
+        raise DefinitionError(field, count, "is not a count", "Give a whole number from 1 to 1,000,000.")
 
 
 def check_json(field: str, value: object) -> Json:
@@ -120,8 +127,9 @@ def _parse_trigger(trigger: object) -> TriggerRule:
     )
 
 
-def _parse_target(target: object) -> str:
-    if isinstance(target, str) and 0 < len(target) <= _LONGEST_TARGET and _encodable(target):
+def parse_target(target: object) -> str:
+    """The name, if it can be a target's. Raises DefinitionError."""
+    if isinstance(target, str) and 0 < len(target) <= _LONGEST_TARGET and is_encodable(target):
         return target
     remedy = f"Give a name of 1 to {_LONGEST_TARGET} characters."
     raise DefinitionError("target", target, "is not a target name", remedy)
@@ -158,7 +166,7 @@ def _parse_lateness(lateness: object) -> timedelta:
 
 _PARSERS: Final[dict[str, Callable[[object], object]]] = {
     "trigger": _parse_trigger,
-    "target": _parse_target,
+    "target": parse_target,
     "target_revision": _parse_target_revision,
     "overlap": _parse_overlap,
     "max_active_runs": _parse_max_active_runs,
@@ -181,11 +189,3 @@ def _check_limit(definition: Definition) -> None:
             'goes only with overlap="parallel"',
             'Leave it out, or write overlap="parallel".',
         )
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

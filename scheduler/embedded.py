@@ -20,11 +20,11 @@ from duly.journal.entries import CalendarChanged, Entry, JournalOpened
 from duly.projections import State
 from duly.scheduler.administration import Administration
 from duly.scheduler.clock import Clock, SystemClock
-from duly.scheduler.copies import run_copies
+from duly.scheduler.copies import round_trip, run_copies
 from duly.scheduler.cron import croniter_version
 from duly.scheduler.decisions.admission import ENGINE
 from duly.scheduler.decisions.recovery import decide_recovery
-from duly.scheduler.definitions import check_words
+from duly.scheduler.definitions import check_count, check_words
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.execution import Execution
 from duly.scheduler.polls import Polling
@@ -70,10 +70,9 @@ class Scheduler(Polling, Administration, Execution):
 
         Raises JournalLocked, LockUnsupported, JournalCorrupt, ForeignJournal, UnreadableJournal, DefinitionError.
         """
-        _check_count("task_slots", task_slots)
-        _check_count("batch", batch)
-        if not timedelta() <= clock_tolerance <= timedelta(days=365):
-            raise DefinitionError("clock_tolerance", clock_tolerance, "is no tolerance", "Give 0 to 365 days.")
+        check_count("task_slots", task_slots)
+        check_count("batch", batch)
+        _check_tolerance(clock_tolerance)
         actor = check_words("actor", actor)
         used = clock if clock is not None else SystemClock()
         known = dict(sources or {})
@@ -137,11 +136,11 @@ class Scheduler(Polling, Administration, Execution):
             created=self._journal.recovery.created,
             replayed=replayed,
             torn=tuple(self._journal.recovery.torn),
-            decisions=tuple(enumerate(entries, first + 1)),
+            decisions=tuple(enumerate(map(round_trip, entries), first + 1)),
             pending=run_copies(self._state.runs_open[run_id] for run_id in self._state.pending),
             interrupted=run_copies(interrupted),
             running=run_copies(self._state.runs_open[run_id] for run_id in self._state.started),
-            warnings=(*self._journal.recovery.warnings, *_described(changes)),
+            warnings=(*self._journal.recovery.warnings, *findings.warnings, *_described(changes)),
         )
 
 
@@ -152,6 +151,6 @@ def _described(changes: tuple[CalendarChanged, ...]) -> tuple[str, ...]:
     )
 
 
-def _check_count(field: str, count: object) -> None:
-    if type(count) is not int or not 1 <= count <= 1_000_000:
-        raise DefinitionError(field, count, "is not a count", "Give a whole number of at least 1.")
+def _check_tolerance(tolerance: object) -> None:
+    if not isinstance(tolerance, timedelta) or not timedelta() <= tolerance <= timedelta(days=365):
+        raise DefinitionError("clock_tolerance", tolerance, "is no tolerance", "Give a timedelta from 0 to 365 days.")

@@ -117,11 +117,12 @@ class _Checker:
     def _decided(
         self, now: datetime, settings: JournalOpened, recorded: tuple[Entry, ...], *, start: bool
     ) -> tuple[Entry, ...]:
+        due = self._agenda.due(now, slots_free=len(self.state.started) < settings.task_slots)
         request = PollRequest(
             now=now,
             task_slots=settings.task_slots,
             batch=settings.batch,
-            due=self._agenda.due(now, slots_free=len(self.state.started) < settings.task_slots),
+            due=tuple({*due, *(fault.schedule_id for fault in self._faults)}),
             source_of=self._source_of,
             start=start,
         )

@@ -165,6 +165,8 @@ _LONGEST_ERROR = 64 * 1024
 
 def _checked_error(error: ErrorInfo | BaseException | str) -> ErrorInfo:
     """An error as it can be recorded. A caught exception is cut to size: a failure must not get lost over its words."""
+    if not isinstance(error, ErrorInfo | BaseException | str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+        raise DefinitionError("error", error, "is no error", "Give an exception or a str.")
     info = error_info(error)
     if isinstance(error, BaseException):
         return ErrorInfo(_cut(info.type), _cut(info.message))

@@ -17,10 +17,14 @@ from duly.journal import UnencodableEntry, frozen_json
 from duly.journal.entries import ArrayOf, Expression, FromOccurrence, Json, Literally, ObjectOf
 from duly.projections.runs import occurrence_id
 from duly.scheduler.errors import DefinitionError
+from duly.scheduler.wording import is_encodable
 
 MAX_DEPTH: Final = 32
 MAX_NODES: Final = 1_000
 MAX_BYTES: Final = 64 * 1024
+
+
+_OCCURRENCE_FIELDS: Final = ("schedule_id", "occurrence_id", "scheduled_at")
 
 
 class InputUnresolved(ValueError):
@@ -138,12 +142,16 @@ class _Budget:
 
 def _expression(value: object, place: str, depth: int, budget: _Budget) -> Expression:
     budget.spend(place, depth)
-    if isinstance(value, FromOccurrence | Literally | ArrayOf | ObjectOf):
-        return value
+    if isinstance(value, FromOccurrence):
+        return _reference(value, place)
+    if isinstance(value, Literally):
+        return _literal(value.value, place)
+    if isinstance(value, ArrayOf | ObjectOf):
+        value = value.items if isinstance(value, ArrayOf) else value.members
     if isinstance(value, Mapping):
         members = {
-            key: _expression(member, f"{place}.{key}", depth + 1, budget)
-            for key, member in cast("Mapping[str, object]", value).items()
+            _key(key, place): _expression(member, f"{place}.{key}", depth + 1, budget)
+            for key, member in cast("Mapping[object, object]", value).items()
         }
         if all(isinstance(member, Literally) for member in members.values()):
             return _literal({key: cast("Literally", member).value for key, member in members.items()}, place)
@@ -159,6 +167,20 @@ def _expression(value: object, place: str, depth: int, budget: _Budget) -> Expre
     return _literal(value, place)
 
 
+def _reference(reference: FromOccurrence, place: str) -> FromOccurrence:
+    if reference.field in _OCCURRENCE_FIELDS:
+        return reference
+    raise DefinitionError(
+        place, reference.field, "is no field of an occurrence", f"There are: {', '.join(_OCCURRENCE_FIELDS)}."
+    )
+
+
+def _key(key: object, place: str) -> str:
+    if isinstance(key, str):
+        return key
+    raise DefinitionError(place, key, "is a key that is no string", "Give strings as the keys of objects.")
+
+
 def _literal(value: object, place: str) -> Literally:
     try:
         return Literally(frozen_json(value, name=place))
@@ -168,7 +190,7 @@ def _literal(value: object, place: str) -> Literally:
 
 
 def _check_path(path: object, field: str) -> None:
-    if not isinstance(path, str) or not all(path.split(".")):
+    if not isinstance(path, str) or not all(path.split(".")) or not is_encodable(path):
         raise DefinitionError(field, path, "is not a parameter path", "Write names joined by dots, as in 'report.day'.")
 
 

@@ -18,8 +18,9 @@ from duly.projections.runs import RunState, occurrence_id
 from duly.projections.schedules import ScheduleState, view
 from duly.scheduler.copies import run_copies, run_copy
 from duly.scheduler.decisions.occurrences import due_instants, next_instant
-from duly.scheduler.decisions.runs import unknown_run
-from duly.scheduler.errors import TriggerError
+from duly.scheduler.decisions.runs import run_of
+from duly.scheduler.definitions import check_count
+from duly.scheduler.errors import TriggerError, UnknownRun
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 
@@ -63,10 +64,13 @@ class Inspection(Shell):
 
     def run(self, run_id: int) -> Run:
         """The run, however long ago it ended. Raises UnknownRun."""
-        run = self._exclusively(lambda: self._state.known_run(run_id)) or self._recorded_run(run_id)
-        if run is None:
-            raise unknown_run(run_id)
-        return run_copy(run)
+        try:
+            return run_copy(self._exclusively(lambda: run_of(self._state, run_id)))
+        except UnknownRun:
+            ended = self._recorded_run(run_id)
+            if ended is None:
+                raise
+            return ended
 
     def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
         """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
@@ -92,10 +96,13 @@ class Inspection(Shell):
         return self._exclusively(look)
 
     def upcoming(self, limit: int = 100) -> tuple[Upcoming, ...]:
-        """The next `limit` occurrences of all schedules that are not decided, in order."""
+        """The next `limit` occurrences of all schedules that are not decided, in order. Raises DefinitionError."""
+        if limit == 0:
+            return ()
+        check_count("limit", limit)
 
         def look() -> tuple[Upcoming, ...]:
-            coming = self._agenda.soonest(limit)
+            coming = self._agenda.soonest(limit, lambda schedule_id: self._state.by_id[schedule_id].live)
             found: list[Upcoming] = []
             frontier: list[tuple[datetime, str]] = []
             for item in coming:
@@ -116,6 +123,8 @@ class Inspection(Shell):
         `after` is the `next` of the page before; rows that come to be meanwhile move no other row to another page.
         Spans that one entry decided or covered are rows of their own (`interval`). Raises UnknownSchedule.
         """
+
+        check_count("limit", limit)
 
         def look() -> tuple[int, list[Row]]:
             schedule = self._state.by_id.get(schedule_id)

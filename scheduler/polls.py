@@ -19,6 +19,7 @@ from duly.projections import Run
 from duly.scheduler.copies import entry_copy, run_copies
 from duly.scheduler.decisions.admission import decide_poll, decide_regression
 from duly.scheduler.decisions.plans import PollPlan, PollRequest
+from duly.scheduler.errors import SchedulerClosed
 from duly.scheduler.instants import in_range
 from duly.scheduler.shell import Shell
 
@@ -75,7 +76,10 @@ class Polling(Shell):
     def polls(self, *, start: bool = False) -> Iterator[Poll]:
         """Polls and waits, again and again, until the scheduler is stopped."""
         while not self.stopping:
-            poll = self.poll(start=start)
+            try:
+                poll = self.poll(start=start)
+            except SchedulerClosed:
+                return
             yield poll
             self.wait(poll)
 
@@ -127,7 +131,7 @@ class Polling(Shell):
         )
         plan = self._driven(decide_poll(self._state, request))
         first = self._record(plan.entries, now, plan.upcoming)
-        self._agenda.wait_until((one.schedule_id, one.until) for one in plan.waiting)
+        self._agenda.wait(plan.waiting)
         return plan, first
 
     def _observe_clock(self, now: datetime) -> tuple[list[tuple[int, Entry]], list[str]]:

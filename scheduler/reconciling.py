@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from duly.journal import TornTail
+from duly.journal import JournalError, TornTail
 from duly.journal.entries import (
     CalendarChanged,
     Entry,
@@ -24,6 +24,7 @@ from duly.journal.entries import (
     kind_of,
 )
 from duly.projections import Run, State
+from duly.scheduler.copies import run_copy
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.recovery import Evidence, Findings, Unreadable, open_runs
 from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, StillRunning
@@ -31,6 +32,7 @@ from duly.scheduler.errors import TriggerError
 from duly.scheduler.execution import checked_result
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after
 from duly.scheduler.triggers import trigger_of
+from duly.scheduler.wording import describe_error
 
 
 class EvidenceSource(Protocol):
@@ -83,11 +85,15 @@ def gather(
     gathered: dict[int, Evidence] = {}
     if evidence is not None:
         gathered = {run.id: _evidence_of(evidence, run) for run in open_runs(state)}
-    return Findings(
-        evidence=gathered,
-        strangers=() if evidence is None else _strangers(evidence, record),
-        unevaluable=_unevaluable(state, sources),
-    )
+    strangers: tuple[tuple[int, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    try:
+        strangers = () if evidence is None else _strangers(evidence, record)
+    except JournalError:
+        raise
+    except Exception as error:  # whatever the host raises must not keep all schedules from going on
+        warnings = (f"evidence.runs() raised {describe_error(error)}: runs that only the host knows are not found",)
+    return Findings(evidence=gathered, strangers=strangers, unevaluable=_unevaluable(state, sources), warnings=warnings)
 
 
 def calendar_changes(
@@ -128,12 +134,12 @@ def _is_occurrence(source: OccurrenceSource, instant: datetime) -> bool:
 
 def _evidence_of(evidence: EvidenceSource, run: Run) -> Evidence:
     try:
-        found = evidence.of(run)
+        found = evidence.of(run_copy(run))
         if found is None or isinstance(found, StillRunning):
             return found
         return msgspec.structs.replace(checked_result(found), run_id=run.id)
     except Exception as error:  # whatever the host raises is a fault of this one run's evidence
-        return Unreadable(f"{type(error).__name__}: {error}")
+        return Unreadable(describe_error(error))
 
 
 def _strangers(evidence: EvidenceSource, record: Record) -> tuple[tuple[int, str], ...]:

@@ -285,7 +285,7 @@ class Shell:
 
     def _recorded_run(self, run_id: int) -> Run | None:
         """A run that has left memory, read from the journal; None if there never was one. Call without the lock."""
-        if not 0 < run_id <= self._journal.durable_sequence:
+        if type(run_id) is not int or not 0 < run_id <= self._journal.durable_sequence:
             return None
         entries = ((record.sequence, record.entry) for record in read(self._journal.path, after=run_id - 1))
         return recorded_run(entries, run_id)

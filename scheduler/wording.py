@@ -14,7 +14,7 @@ LONGEST: Final = 2_000
 
 def describe_error(error: BaseException) -> str:
     """The exception's type and its text."""
-    return shortened(f"{type(error).__name__}: {_text(error)}")
+    return shortened(f"{type(error).__name__}: {error_text(error)}")
 
 
 def describe_value(value: object) -> str:
@@ -31,8 +31,18 @@ def shortened(text: str) -> str:
     return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
 
 
-def _text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
+    """What the exception says of itself, as far as it can."""
     try:
         return str(error)
     except Exception:  # a host's exception may do anything
         return "(it cannot say why)"
+
+
+def is_encodable(text: str) -> bool:
+    """Whether the text can stand in a journal: it holds no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

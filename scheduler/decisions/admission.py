@@ -246,7 +246,7 @@ class _Poll:
         schedule = turn.schedule
         if schedule.definition.misfire == "skip":
             until = deadline(schedule, instant)
-            self.waiting.append(Waiting(schedule.id, min(until, due.upcoming or until)))
+            self.waiting.append(Waiting(schedule.id, instant, min(until, due.upcoming or until)))
             turn.finished = True
             return
         held = CandidateHeld(at=self.now, schedule_id=schedule.id, scheduled_at=instant, revision=schedule.revision)

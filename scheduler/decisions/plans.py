@@ -26,9 +26,10 @@ class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A schedule whose due instant waits for a task slot: when to look again at the latest."""
+    """A schedule whose due `instant` waits for a task slot, and `until` when at the latest to look again."""
 
     schedule_id: str
+    instant: datetime
     until: datetime
 
 

@@ -31,12 +31,13 @@ Evidence: TypeAlias = Result | StillRunning | Unreadable | None
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was gathered before deciding: evidence by run, strangers (run, schedule) that only the host knows, and
-    the schedules that this machine cannot evaluate, with the reason."""
+    """What was gathered before deciding: evidence by run, strangers (run, schedule) that only the host knows, the
+    schedules that this machine cannot evaluate, with the reason, and what could not be had, for people."""
 
     evidence: Mapping[int, Evidence] = {}
     strangers: tuple[tuple[int, str], ...] = ()
     unevaluable: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()
 
 
 def open_runs(state: State) -> list[Run]:

@@ -28,6 +28,7 @@ from duly.journal.entries import (
 from duly.projections import Run, State
 from duly.projections.runs import TRANSITIONS, RunEntry, advanced
 from duly.scheduler.errors import Blocked, NoTaskSlot, StaleAttempt, UnknownRun, WrongRunState
+from duly.scheduler.wording import error_text
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ def error_info(error: ErrorInfo | BaseException | str) -> ErrorInfo:
     if isinstance(error, ErrorInfo):
         return error
     if isinstance(error, BaseException):
-        return ErrorInfo(type(error).__qualname__, str(error))
+        return ErrorInfo(type(error).__qualname__, error_text(error))
     return ErrorInfo("", error)
 
 
@@ -160,7 +161,7 @@ def decide_note(state: State, run_id: int, data: Json, now: datetime) -> tuple[E
 
 def run_of(state: State, run_id: int) -> Run:
     """The run. Raises UnknownRun."""
-    run = state.known_run(run_id)
+    run = state.known_run(run_id) if type(run_id) is int else None
     if run is None:
         raise unknown_run(run_id)
     return run
