@@ -144,27 +144,40 @@ def _expression(value: object, place: str, depth: int, budget: _Budget) -> Expre
     budget.spend(place, depth)
     if isinstance(value, FromOccurrence):
         return _reference(value, place)
-    if isinstance(value, Literally):
-        return _literal(value.value, place)
-    if isinstance(value, ArrayOf | ObjectOf):
-        value = value.items if isinstance(value, ArrayOf) else value.members
+    if isinstance(value, Literally | ArrayOf | ObjectOf):
+        return _expression(_written(value), place, depth, budget)
     if isinstance(value, Mapping):
-        members = {
-            _key(key, place): _expression(member, f"{place}.{key}", depth + 1, budget)
-            for key, member in cast("Mapping[object, object]", value).items()
-        }
-        if all(isinstance(member, Literally) for member in members.values()):
-            return _literal({key: cast("Literally", member).value for key, member in members.items()}, place)
-        return ObjectOf(members)
+        return _object(cast("Mapping[object, object]", value), place, depth, budget)
     if isinstance(value, list | tuple):
-        items = [
-            _expression(item, f"{place}[{index}]", depth + 1, budget)
-            for index, item in enumerate(cast("list[object]", value))
-        ]
-        if all(isinstance(item, Literally) for item in items):
-            return _literal([cast("Literally", item).value for item in items], place)
-        return ArrayOf(tuple(items))
+        return _array(cast("list[object]", value), place, depth, budget)
     return _literal(value, place)
+
+
+def _object(value: Mapping[object, object], place: str, depth: int, budget: _Budget) -> Expression:
+    members = {
+        _key(key, place): _expression(member, f"{place}.{key}", depth + 1, budget) for key, member in value.items()
+    }
+    if all(isinstance(member, Literally) for member in members.values()):
+        return _literal({key: cast("Literally", member).value for key, member in members.items()}, place)
+    return ObjectOf(members)
+
+
+def _array(value: list[object], place: str, depth: int, budget: _Budget) -> Expression:
+    items = [_expression(item, f"{place}[{index}]", depth + 1, budget) for index, item in enumerate(value)]
+    if all(isinstance(item, Literally) for item in items):
+        return _literal([cast("Literally", item).value for item in items], place)
+    return ArrayOf(tuple(items))
+
+
+def _written(expression: Literally | ArrayOf | ObjectOf) -> object:
+    """What a user would have written for the expression."""
+    match expression:
+        case Literally(value):
+            return value
+        case ArrayOf(items):
+            return items
+        case ObjectOf(members):
+            return members
 
 
 def _reference(reference: FromOccurrence, place: str) -> FromOccurrence:
