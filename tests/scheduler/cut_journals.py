@@ -14,8 +14,10 @@ from duly.journal.entries import Entry
 from duly.projections import State
 from tests.scheduler.memory_disk import MemoryDisk
 from tests.simulation.evidence import Memory
+from tests.simulation.machine import Calendar
 
 PATH = Path("/journal")
+SOURCES = {"own": Calendar().source}
 
 
 def prefixes(entries: Sequence[Entry]) -> Iterator[tuple[int, MemoryDisk]]:
@@ -38,7 +40,7 @@ def journal_of(entries: Sequence[Entry]) -> MemoryDisk:
 
 def opened(disk: MemoryDisk, clock: ManualClock, memory: Memory | None = None) -> Scheduler:
     """A Scheduler on the journal."""
-    return Scheduler.open(PATH, clock=clock, disk=disk, evidence=memory, task_slots=3)
+    return Scheduler.open(PATH, clock=clock, disk=disk, evidence=memory, task_slots=3, sources=SOURCES)
 
 
 def entries_of(disk: MemoryDisk, after: int = 0) -> list[Entry]:

@@ -18,7 +18,8 @@ from tests.scheduler.cut_journals import entries_of, opened, prefixes, replayed
 from tests.scheduler.memory_disk import MemoryDisk
 from tests.simulation.chronicle import Chronicle
 from tests.simulation.evidence import Answer, Memory, expected_verdicts, verdict_of
-from tests.simulation.world import World, one_machine
+from tests.simulation.machine import one_machine
+from tests.simulation.world import World
 
 SUITE = 48
 SUITE_SHARDS = 4

@@ -27,6 +27,7 @@ from tests.scheduler.cut_journals import PATH, entries_of, journal_of, opened, p
 from tests.scheduler.memory_disk import MemoryDisk
 from tests.simulation.chronicle import Chronicle
 from tests.simulation.evidence import Answer, BrokenStore, Memory, expected_verdicts, verdict_of
+from tests.simulation.machine import Calendar
 
 NINE = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -182,3 +183,81 @@ def test_a_contradiction_blocks_its_schedule_and_no_other(contradiction: str, tm
     found = verify(tmp_path / "journal")
     assert found.intact, "the bytes are sound; what they say is not"
     assert [anomaly.schedule_id for anomaly in replay(tmp_path / "journal").anomalies] == ["report"]
+
+
+def started_runs(*names: str | None) -> tuple[MemoryDisk, ManualClock, list[int]]:
+    """A journal whose owner died while a run by hand of each schedule (None: of none) was started."""
+    disk, clock = MemoryDisk(), ManualClock(NINE)
+    with Scheduler.open(PATH, clock=clock, disk=disk) as scheduler:
+        for name in dict.fromkeys(one for one in names if one is not None):
+            scheduler.create(name, Cron("0 0 * * *", zone="UTC"), target=name)
+        runs = [scheduler.run_now(name, target="work") for name in names]
+        scheduler.start(*[run.id for run in runs])
+        return disk.crashed(), clock, [run.id for run in runs]
+
+
+def test_evidence_that_breaks_for_a_run_of_no_schedule_leaves_the_run_and_blocks_nothing() -> None:
+    disk, clock, (loose, bound) = started_runs(None, "report")
+    with opened(disk, clock, Memory(lambda run_id, _: _broken(run_id) if run_id == loose else None)) as scheduler:
+        assert [kind_of(entry) for _, entry in scheduler.recovery.decisions] == ["RunAbandoned"]
+        assert (scheduler.run(loose).state, scheduler.run(bound).state) == ("started", "abandoned")
+        assert scheduler.complete(loose).state == "completed"
+
+
+def test_evidence_that_cannot_be_recorded_counts_as_broken() -> None:
+    disk, clock, (run_id,) = started_runs("report")
+    unspeakable = Completed(run_id, None, float("nan"))
+    with opened(disk, clock, Memory(lambda _, __: unspeakable)) as scheduler:
+        assert [kind_of(entry) for _, entry in scheduler.recovery.decisions] == ["ScheduleBlocked"]
+        assert scheduler.run(run_id).state == "started"
+
+
+@pytest.mark.parametrize("verb", ["pause", "disable", "delete"])
+def test_runs_of_schedules_that_are_off_are_decided_like_any_other(verb: str) -> None:
+    disk, clock, (first, second) = started_runs("report", "other")
+    with opened(disk, clock, Memory(EVIDENCE["still running"])) as scheduler:
+        getattr(scheduler, verb)("report")
+        disk = disk.crashed()
+    with opened(disk, clock, Memory(lambda run_id, _: None if run_id == second else Completed(run_id))) as scheduler:
+        assert (scheduler.run(first).state, scheduler.run(second).state) == ("completed", "abandoned")
+
+
+def test_a_stranger_of_a_deleted_or_unknown_schedule_blocks_nothing() -> None:
+    disk, clock, _ = started_runs("report", "other")
+    with opened(disk, clock) as scheduler:
+        scheduler.delete("report")
+    strangers = ((900, "report"), (901, "nobody"))
+    with opened(disk, clock, Memory(EVIDENCE["nothing"], strangers)) as scheduler:
+        assert scheduler.recovery.decisions == ()
+
+
+def test_a_run_that_the_host_files_under_another_schedule_is_a_stranger_there() -> None:
+    disk, clock, (run_id, _) = started_runs("report", "other")
+    with opened(disk, clock, Memory(EVIDENCE["still running"], ((run_id, "other"),))) as scheduler:
+        verdicts = [verdict_of(entry) for _, entry in scheduler.recovery.decisions]
+        assert verdicts == [("ScheduleBlocked", "other", None, "evidence")]
+
+
+def test_a_run_that_ended_long_ago_is_no_stranger() -> None:
+    disk, clock, (run_id,) = started_runs("report")
+    for _ in range(2):
+        with opened(disk, clock, Memory(EVIDENCE["nothing"], ((run_id, "report"),))) as scheduler:
+            assert scheduler.schedule("report").blocked is None
+
+
+def test_a_schedule_that_this_machine_cannot_evaluate_is_blocked_and_the_others_go_on() -> None:
+    disk, clock = MemoryDisk(), ManualClock(NINE)
+    calendar = Calendar()
+    with Scheduler.open(PATH, clock=clock, disk=disk, sources={"own": calendar.source}) as scheduler:
+        scheduler.create("own", calendar.source(15), target="own")
+        scheduler.create("other", Cron("*/15 * * * *", zone="UTC"), target="other")
+    clock.advance(timedelta(minutes=15))
+    with Scheduler.open(PATH, clock=clock, disk=disk) as scheduler:
+        (decision,) = scheduler.recovery.decisions
+        assert verdict_of(decision[1]) == ("ScheduleBlocked", "own", None, "trigger")
+        assert [run.schedule_id for run in scheduler.poll().admitted] == ["other"]
+    with Scheduler.open(PATH, clock=clock, disk=disk) as scheduler:
+        assert scheduler.recovery.decisions == ()
+        scheduler.edit("own", expected_revision=1, trigger=Cron("*/15 * * * *", zone="UTC"))
+        clock.advance(timedelta(minutes=15))
+        assert "own" in [run.schedule_id for run in scheduler.poll().admitted]

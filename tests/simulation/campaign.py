@@ -11,7 +11,8 @@ import traceback
 from collections.abc import Iterable
 
 from tests.simulation.ending import conclude
-from tests.simulation.world import World, one_machine
+from tests.simulation.machine import one_machine
+from tests.simulation.world import World
 
 
 class Broken(Exception):

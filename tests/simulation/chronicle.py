@@ -76,6 +76,7 @@ class ScheduleLife:
     revision: int = 1
     held: datetime | None = None
     blocked: bool = False
+    block_cause: str = ""
     deleted: bool = False
     paused: bool = False
     disabled: bool = False
@@ -213,12 +214,16 @@ class Chronicle:
                 assert entry.revision == schedule.revision + 1, "revisions are dense"
                 schedule.revision = entry.revision
                 schedule.limit = entry.definition.max_active_runs or 1
+                if schedule.block_cause == "trigger":
+                    schedule.become("blocked", False)
             case SchedulePaused() | ScheduleUnpaused():
                 self.schedules[entry.schedule_id].become("paused", isinstance(entry, SchedulePaused))
             case ScheduleDisabled() | ScheduleEnabled():
                 self.schedules[entry.schedule_id].become("disabled", isinstance(entry, ScheduleDisabled))
             case ScheduleBlocked() | ScheduleUnblocked():
-                self.schedules[entry.schedule_id].become("blocked", isinstance(entry, ScheduleBlocked))
+                schedule = self.schedules[entry.schedule_id]
+                schedule.become("blocked", isinstance(entry, ScheduleBlocked))
+                schedule.block_cause = entry.cause if isinstance(entry, ScheduleBlocked) else ""
                 return
             case ScheduleDeleted():
                 self.schedules[entry.schedule_id].become("deleted", True)

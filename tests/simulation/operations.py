@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from duly import Attempt, Completed, Failed, Interrupted, Poll, Run, Scheduler
 from tests.simulation.chronicle import Chronicle
@@ -40,6 +40,23 @@ class Operation:
     token: str = ""
     outcome: object = None
     error: BaseException | None = None
+
+
+class Before(NamedTuple):
+    """What the record said before a call that nobody was beside of."""
+
+    legal: bool | None
+    free: int
+    waiting: list[int]
+
+    @classmethod
+    def of(cls, work: Operation, chronicle: Chronicle) -> Before:
+        """Whether the call is legal, how many task slots are free, and which runs wait for one, oldest first."""
+        return cls(
+            work.legal(chronicle),
+            max(0, chronicle.slots - len(chronicle.started)),
+            [run.id for run in chronicle.pending if not chronicle.blocked(run.schedule_id)],
+        )
 
 
 class Operations:

@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 from duly import Cron, Every, OncePer, OneShot
 from tests.scheduler.timeline_text import describe_instant
+from tests.simulation.machine import Calendar, OwnSource
 
-Trigger = Cron | Every | OncePer | OneShot
+Trigger = Cron | Every | OncePer | OneShot | OwnSource
 PERIODS: tuple[Literal["day", "week", "month"], ...] = ("day", "week", "month")
 ZONES = ("UTC", "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
 STARTS = (
@@ -55,6 +56,7 @@ class Workload:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.calendar = Calendar()
         self.profile = random.choices((HOURLY, DAILY), (3, 2))[0]
         self.start = random.choice(STARTS)
 
@@ -63,7 +65,7 @@ class Workload:
         random = self.random
         zone = random.choice(ZONES)
         coarse = self.profile is DAILY
-        match random.choices(("cron", "once", "once_per", "every"), (6, 2, 2, 2))[0]:
+        match random.choices(("cron", "once", "once_per", "every", "own"), (6, 2, 2, 2, 1))[0]:
             case "cron":
                 expression = random.choice(self.profile.crons)
                 return Cron(expression, zone=zone), f'cron="{expression}" zone={zone}'
@@ -73,6 +75,9 @@ class Workload:
             case "once_per":
                 period = random.choice(PERIODS) if coarse else "day"
                 return OncePer(period, zone=zone), f"once_per={period} zone={zone}"
+            case "own":
+                minutes = random.choice((600, 1440) if coarse else (5, 60))
+                return OwnSource(self.calendar, minutes), f'every="{minutes} minute" anchor=2026-01-01T00:00Z'
             case _:
                 return self._every(now, zone, coarse)
 
@@ -102,6 +107,9 @@ class Workload:
             seconds = random.choice((0, 30, 300, 3600))
             fields["lateness"] = timedelta(seconds=seconds)
             words.append(f"lateness={seconds}s")
+        if random.random() < 0.1:
+            fields["target_revision"] = "1"
+            words.append("pin=1")
         return Spoken(fields, " ".join(words))
 
     def step(self, now: datetime) -> timedelta:

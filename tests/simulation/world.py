@@ -8,66 +8,27 @@ state to its replay.
 # pyright: reportPrivateUsage=false
 from __future__ import annotations
 
-import errno
-import logging
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
-from unittest.mock import patch
 
 from duly import Completed, Error, JournalPoisoned, ManualClock, Poll, Scheduler
 from duly.journal import Reader
 from duly.journal.entries import Entry, JournalOpened
 from duly.projections import State
 from tests.journal.crash_images import power_loss, seeded
-from tests.journal.simulated_disk import Call, Fault, PowerLost, Root, SimulatedDisk
+from tests.journal.simulated_disk import PowerLost, Root, SimulatedDisk
 from tests.simulation.baton import Baton, interleave
 from tests.simulation.chronicle import Chronicle
 from tests.simulation.claims import Claims
 from tests.simulation.evidence import Answer, BrokenStore, Memory, expected_verdicts, verdict_of
 from tests.simulation.host import Host
-from tests.simulation.operations import NO_SUCH_RUN, Operation, Operations
+from tests.simulation.machine import Answers, Calendar, planned_fault
+from tests.simulation.operations import NO_SUCH_RUN, Before, Operation, Operations
 from tests.simulation.pausing_disk import PausingDisk
 from tests.simulation.telling import Settings, Story
 from tests.simulation.workload import Workload
 
 JOURNAL = Root / "journal"
-
-
-@contextmanager
-def one_machine(seed: int) -> Generator[None]:
-    """The same machine everywhere, so that a seed writes the same bytes wherever it runs."""
-    quiet = logging.getLogger("duly")
-    level = quiet.level
-    quiet.setLevel(logging.CRITICAL)
-    with (
-        patch("os.getpid", lambda: 4242),
-        patch("platform.node", lambda: "host"),
-        patch("platform.python_version", lambda: "3"),
-        patch("duly.journal.recovery.new_journal_id", lambda: f"{seed:032x}"),
-    ):
-        yield
-    quiet.setLevel(level)
-
-
-class Before(NamedTuple):
-    """What the record said before a call that nobody was beside of."""
-
-    legal: bool | None
-    free: int
-    waiting: list[int]
-
-    @classmethod
-    def of(cls, work: Operation, chronicle: Chronicle) -> Before:
-        """Whether the call is legal, how many task slots are free, and which runs wait for one, oldest first."""
-        return cls(
-            work.legal(chronicle),
-            max(0, chronicle.slots - len(chronicle.started)),
-            [run.id for run in chronicle.pending if not chronicle.blocked(run.schedule_id)],
-        )
 
 
 class World:
@@ -85,6 +46,9 @@ class World:
         """What the journal held when all calls had returned last: all of it is acknowledged."""
         self.story = Story(seed, self.clock)
         self.baton = Baton(self.random)
+        self.answers = Answers(self.random)
+        self.calendar = Calendar()
+        self.workload.calendar = self.calendar
         self.disk = PausingDisk()
         self.settings = self._new_settings()
         self.story.opened(self.settings)
@@ -120,6 +84,9 @@ class World:
                     clock=self.clock,
                     disk=self.disk,
                     evidence=memory,
+                    targets=self.answers.target,
+                    preflight=self.answers.preflight,
+                    sources={"own": self.calendar.source},
                     task_slots=self.settings.slots,
                     batch=self.settings.batch,
                     clock_tolerance=self.settings.tolerance,
@@ -223,29 +190,7 @@ class World:
     # Faults
 
     def _plan_fault(self) -> None:
-        """One of the next calls to the disk goes wrong."""
-        random = self.random
-        wanted: Call = random.choice(("write", "sync"))
-        countdown = random.randrange(4)
-        kept = random.choice((0, 1, 30, 100, 400))
-        after = random.random() < 0.3
-        error: OSError | KeyboardInterrupt | None = OSError(errno.EIO, "EIO")
-        draw = random.random()
-        if wanted == "write":
-            error = None if draw < 0.3 else OSError(errno.ENOSPC, "ENOSPC") if draw < 0.6 else error
-        if draw > 0.85:
-            error = KeyboardInterrupt()
-
-        def fault_for(number: int, call: Call, path: Path) -> Fault | None:
-            nonlocal countdown
-            if call != wanted:
-                return None
-            countdown -= 1
-            if countdown != -1:
-                return None
-            return Fault(error, kept=max(kept, 1) if error is None else kept, after=after and error is not None)
-
-        self.disk.fault_for = fault_for
+        self.disk.fault_for = planned_fault(self.random)
 
     def _spare(self) -> None:
         self.disk.fault_for = None
@@ -270,8 +215,12 @@ class World:
             self.scheduler.stop_admitting()
             self.operations.stopped = True
             self.story.say("stop")
-        elif draw < 0.317:
-            self.scheduler.wake()
+        elif draw < 0.325:
+            self.calendar.broken = not self.calendar.broken
+            self.story.say(f"# the host's own calendar is {'out of order' if self.calendar.broken else 'mended'}")
+        elif draw < 0.33:
+            self.answers.revision = random.choice("12")
+            self.story.say(f"host targets=…@{self.answers.revision}")
         else:
             self._work()
 
