@@ -328,6 +328,8 @@ class Model(Runs):
             if off or schedule.deleted or schedule.exhausted or schedule_id in self.blocked_schedules:
                 continue  # (a one-shot that is off is skipped when its time passes: that is something to decide)
             upcoming = self._next(schedule, max(now, schedule.consumed_through or now))
+            held = schedule.candidate  # after a small step back, one that is still to come
+            times += [held] if held is not None and held > now else []
             waiting = self._next(schedule, schedule.consumed_through)
             times += [] if upcoming is None else [upcoming]
             times += [self.deadline(schedule, waiting)] if waiting is not None and waiting <= now else []

@@ -3,6 +3,7 @@ the clock, the host, the operator and the machine do."""
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import ClassVar
 
@@ -234,6 +235,12 @@ class ManySlots(Agreement):
 MACHINES = (Agreement, OneSlot, SmallBatches, ManySlots)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 UNHURRIED = settings(stateful_step_count=60, suppress_health_check=SLOW)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Thousands of warnings about wrong clocks are what these histories are made of."""
+    caplog.set_level(logging.ERROR, logger="duly")
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -60,23 +60,20 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.scheduler.timeline_proofs import prove, prove_accounted
+from tests.scheduler.timeline_proofs import prove
 from tests.scheduler.timeline_text import Decision, Line, compared, parse_timeline, retold
 from tests.scheduler.timeline_world import World
 
 
-def check(text: str, *, counted: bool = True) -> None:
-    """Runs the timeline, and runs it once more with a crash and a reopening after every line.
-
-    Without `counted` the occurrences are not counted against the calendar: for millions of them that takes minutes.
-    """
+def check(text: str) -> None:
+    """Runs the timeline, and runs it once more with a crash and a reopening after every line."""
     lines = parse_timeline(text)
     for crashing in (False, True):
-        expected, actual = transcripts(lines, crashing=crashing, counted=counted)
+        expected, actual = transcripts(lines, crashing=crashing)
         assert actual == expected, described(lines, expected, actual, crashing=crashing)
 
 
-def transcripts(lines: list[Line], *, crashing: bool, counted: bool) -> tuple[list[list[str]], list[list[str]]]:
+def transcripts(lines: list[Line], *, crashing: bool) -> tuple[list[list[str]], list[list[str]]]:
     """For each line, what the timeline says and what happened."""
     expected: list[list[str]] = []
     actual: list[list[str]] = []
@@ -88,8 +85,6 @@ def transcripts(lines: list[Line], *, crashing: bool, counted: bool) -> tuple[li
             if crashing:
                 world.crash_unnoticed()
         prove(world.path, world.digest())
-        if counted:
-            prove_accounted(world.path)
     return expected, actual
 
 

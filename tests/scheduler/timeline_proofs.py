@@ -35,10 +35,10 @@ def decided_by_the_engine(path: Path) -> None:
     assert (checked.divergences, checked.incomparable) == ((), 0)
 
 
-def prove_accounted(path: Path) -> None:
+def accounted_for(path: Path) -> None:
     """Every occurrence that came due has exactly one disposition, and nothing else has one."""
     schedules = account(path).schedules
     assert [one for one in schedules if not one.balanced] == []
 
 
-PROOFS: Final[tuple[Callable[[Path], None], ...]] = (intact, decided_by_the_engine)
+PROOFS: Final[tuple[Callable[[Path], None], ...]] = (intact, decided_by_the_engine, accounted_for)
