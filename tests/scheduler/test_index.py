@@ -1,0 +1,202 @@
+"""What a poll costs, in operations: it finds what is due through an index, and looks at nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from duly import OncePer, Scheduler
+from duly.projections.schedules import ScheduleState
+from duly.scheduler.agenda import Queue
+from tests.scheduler.embedding import DAY, EveryMinutes, Program, agenda_of, at, lines_of, state_of
+
+MANY = 10_000
+
+
+class CountedSchedules(dict[str, ScheduleState]):
+    """The state's schedules, with every look counted; a walk over all of them counts each."""
+
+    def __init__(self, schedules: dict[str, ScheduleState]) -> None:
+        super().__init__(schedules)
+        self.looks: list[str] = []
+
+    def __getitem__(self, schedule_id: str) -> ScheduleState:
+        self.looks.append(schedule_id)
+        return super().__getitem__(schedule_id)
+
+    def get(self, schedule_id: str, default: Any = None) -> Any:
+        self.looks.append(schedule_id)
+        return super().get(schedule_id, default)
+
+    def __iter__(self) -> Iterator[str]:
+        for schedule_id in super().__iter__():
+            self.looks.append(schedule_id)
+            yield schedule_id
+
+    def values(self) -> Any:
+        self.looks.extend(super().__iter__())
+        return super().values()
+
+    def items(self) -> Any:
+        self.looks.extend(super().__iter__())
+        return super().items()
+
+
+class Crowd:
+    """A scheduler with many schedules, and everything that it looks at counted."""
+
+    def __init__(self, program: Program, many: int) -> None:
+        self.program = program
+        self.source = EveryMinutes(60)
+        self.often = EveryMinutes(5, self.source.calls, "often")
+        sources = {**self.source.factory(), **self.often.factory()}
+        self.scheduler = program.open(sources=sources, task_slots=many)
+        self.scheduler.create_many(
+            [{"schedule_id": f"s{n:05}", "trigger": self.source, "target": "x"} for n in range(many)]
+        )
+        self.scheduler.create("often", self.often, target="x")
+        self.looks = CountedSchedules(state_of(self.scheduler).by_id)
+        state_of(self.scheduler).by_id = self.looks
+        self.source.calls.clear()
+
+    def cost(self, when: str) -> tuple[int, int, set[str]]:
+        """Decisions, calendar calls and the schedules looked at by a poll at that time."""
+        self.looks.looks.clear()
+        self.source.calls.clear()
+        poll = self.program.poll_at(self.scheduler, when)
+        for run in poll.offered:
+            self.scheduler.fail(run.id, error="no")
+        return len(poll.decisions), len(self.source.calls), set(self.looks.looks)
+
+
+@pytest.fixture
+def crowd(program: Program) -> Crowd:
+    return Crowd(program, MANY)
+
+
+def test_an_idle_poll_looks_at_no_schedule_and_asks_no_calendar(crowd: Crowd):
+    assert crowd.cost("09:00") == (0, 0, set())
+    assert crowd.cost("09:04:59") == (0, 0, set())
+
+
+def test_one_due_among_ten_thousand_costs_what_it_costs_alone(crowd: Crowd, program: Program):
+    decisions, calls, looks = crowd.cost("09:05")
+    assert (decisions, looks) == (1, {"often"})
+    assert calls <= 4
+    assert crowd.cost("09:09") == (0, 0, set())
+    assert crowd.cost("09:10") == (1, calls, {"often"})
+
+
+def test_ten_due_among_ten_thousand_cost_ten_times_as_much_as_one(crowd: Crowd):
+    """Hour by hour for a tenth of a promille of them: the other schedules are paused and are not looked at either."""
+    for number in range(10, MANY):
+        state_of(crowd.scheduler).by_id[f"s{number:05}"].paused = 1
+        agenda_of(crowd.scheduler).refresh(state_of(crowd.scheduler).by_id[f"s{number:05}"])
+    decisions, calls, looks = crowd.cost("10:00")
+    assert (decisions >= 11, calls <= 11 * 4 + 100) == (True, True)
+    assert looks == {"often", *(f"s{number:05}" for number in range(10))}
+
+
+def test_the_next_due_instant_is_found_without_looking_at_schedules(crowd: Crowd):
+    crowd.looks.looks.clear()
+    assert crowd.scheduler.poll().next_due == at("09:05")
+    assert crowd.looks.looks == []
+
+
+def test_upcoming_looks_at_as_many_schedules_as_it_shows(crowd: Crowd):
+    crowd.looks.looks.clear()
+    crowd.source.calls.clear()
+    assert [one.scheduled_at for one in crowd.scheduler.upcoming(11)] == [
+        at("09:05") + timedelta(minutes=5 * n) for n in range(11)
+    ]
+    assert len(crowd.source.calls) <= 30
+    assert len(crowd.looks.looks) <= 30
+
+
+def test_a_result_looks_at_the_runs_own_schedule_alone(crowd: Crowd):
+    (run,) = crowd.program.poll_at(crowd.scheduler, "09:05", start=True).offered
+    crowd.looks.looks.clear()
+    crowd.source.calls.clear()
+    crowd.scheduler.complete(run.id)
+    assert set(crowd.looks.looks) == {"often"}
+    assert len(crowd.source.calls) <= 1
+
+
+class CountedStamps(list[Any]):
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.looks += len(self)
+        return super().__iter__()
+
+
+def daily(program: Program, stamps: int) -> tuple[Scheduler, CountedStamps]:
+    scheduler = program.open()
+    scheduler.create("daily", OncePer("day", zone="UTC"), target="x")
+    scheduler.record_external_run("daily", DAY - timedelta(days=1))
+    past = [(DAY - timedelta(days=2, minutes=n), 1) for n in range(stamps)]
+    counted = CountedStamps(sorted([*past, *(state_of(scheduler).by_id["daily"].spent or [])]))
+    state_of(scheduler).by_id["daily"].spent = counted
+    return scheduler, counted
+
+
+@pytest.mark.parametrize("stamps", [0, 100_000])
+def test_a_period_costs_the_same_however_many_runs_lie_outside_of_it(program: Program, stamps: int):
+    scheduler, counted = daily(program, stamps)
+    poll = program.poll_at(scheduler, "09:01")
+    assert [run.scheduled_at for run in poll.admitted] == [DAY]
+    assert counted.looks <= 2 * 18 + 2, "two searches by halving, and one slice of nothing"
+
+
+# The queue behind the index
+
+
+def anything(_: str) -> bool:
+    return True
+
+
+def moved(queue: Queue, now: str) -> dict[str, datetime]:
+    due: dict[str, datetime] = {}
+    queue.move(at(now), due)
+    return due
+
+
+def test_a_queue_gives_instants_in_order_and_forgets_what_was_replaced():
+    queue = Queue()
+    queue.place("a", at("09:30"))
+    queue.place("b", at("09:15"))
+    queue.place("a", at("09:10"))
+    queue.place("c", at("09:20"))
+    queue.drop("b")
+    assert (len(queue), "b" in queue, "a" in queue) == (2, False, True)
+    assert queue.first() == at("09:10")
+    assert queue.soonest(9, anything) == [(at("09:10"), "a"), (at("09:20"), "c")]
+    assert queue.soonest(1, anything) == [(at("09:10"), "a")]
+    assert queue.soonest(1, lambda schedule_id: schedule_id != "a") == [(at("09:20"), "c")]
+    assert moved(queue, "09:09:59") == {}
+    assert moved(queue, "09:20") == {"a": at("09:10"), "c": at("09:20")}
+    assert (queue.first(), len(queue), moved(queue, "23:59")) == (None, 0, {})
+
+
+def test_a_schedule_that_returns_to_an_instant_it_had_stands_once_in_the_queue():
+    queue = Queue()
+    for instant in ("09:15", "09:30", "09:15", "09:30", "09:15"):
+        queue.place("a", at(instant))
+    assert queue.soonest(9, anything) == [(at("09:15"), "a")]
+    assert moved(queue, "23:59") == {"a": at("09:15")}
+    assert moved(queue, "23:59") == {}
+
+
+def test_a_queue_does_not_grow_with_the_changes_of_a_schedule():
+    """Each change leaves a stale line behind; a scheduler that lives for years must not drown in them."""
+    queue = Queue()
+    for n in range(10_000):
+        queue.place("a", at("09:15") + timedelta(minutes=n % 7))
+    assert lines_of(queue) <= 2_000
