@@ -37,7 +37,7 @@ from duly.journal.entries import (
 from duly.journal.errors import Error
 from duly.projections.fold import KEPT_REASONS, is_kept
 from duly.projections.ranges import MOST, Range, joined_gap, range_holding
-from duly.projections.runs import RunState, occurrence_id
+from duly.projections.runs import Run, RunState, occurrence_id
 from duly.projections.schedules import ScheduleState
 from duly.projections.state import State
 
@@ -125,10 +125,11 @@ def _parse_cursor(cursor: object) -> tuple[datetime, str, int]:
 
 
 class Reign(msgspec.Struct):
-    """Which rule a schedule's instants came from, from `start` (excluded) on."""
+    """Which rule a schedule's instants came from, from `start` (excluded) on, and of which revision it is."""
 
     start: datetime
     rule: TriggerRule
+    revision: int
 
 
 class History:
@@ -150,6 +151,10 @@ class History:
     def schedule(self) -> ScheduleState | None:
         """The schedule's state after what was folded, or None if it was never created."""
         return self._state.by_id.get(self.schedule_id)
+
+    def run(self, run_id: int) -> Run | None:
+        """A run of the schedule that is open or ended lately, or None."""
+        return self._state.known_run(run_id)
 
     def concerns(self, entry: Entry) -> bool:
         """Whether the entry can change anything here."""
@@ -237,8 +242,9 @@ class History:
             case _ if isinstance(entry, _COVERING):
                 self._span(sequence, entry, (entry.covers_after, entry.covers_through))
                 if isinstance(entry, ScheduleCreated | ScheduleEdited):
-                    self.reigns.append(Reign(entry.covers_through, entry.definition.trigger))
-                    self.rules[self._state.by_id[self.schedule_id].revision] = entry.definition.trigger
+                    revision = self._state.by_id[self.schedule_id].revision
+                    self.reigns.append(Reign(entry.covers_through, entry.definition.trigger, revision))
+                    self.rules[revision] = entry.definition.trigger
             case _:
                 self._note_run(getattr(entry, "run_id", 0))
 

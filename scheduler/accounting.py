@@ -20,6 +20,7 @@ from duly.journal import read
 from duly.journal.entries import Entry, EntryLost, ScheduleCreated
 from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Reign, Row
+from duly.projections.ranges import range_holding
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after
@@ -108,7 +109,7 @@ def _settled(history: History, now: datetime, sources: Mapping[str, SourceFactor
     end = min(now, schedule.consumed_through) if schedule.deleted else now
     try:
         for reign, until in _reigns(history, end):
-            counting.walk(trigger_of(reign.rule, sources), reign.start, until)
+            counting.walk(reign, trigger_of(reign.rule, sources), until)
         unseen = sorted(one for one in history.rows if one <= end and one not in counting.seen)
         result.foreign.extend(one for one in unseen if _is_foreign(history.rows[one], history, sources))
     except TriggerError as error:
@@ -141,11 +142,13 @@ class _Counting:
         self._spans = _Spans(history.spans)
         self._rows = sorted(history.rows)
         self._waiting = 0
+        self._revision = 0
         self._in_span: tuple[Row | None, int] = (None, 0)
 
-    def walk(self, source: OccurrenceSource, start: datetime, until: datetime) -> None:
-        """Counts the instants of one rule in (start, until]."""
-        instant = checked_next_after(source, start)
+    def walk(self, reign: Reign, source: OccurrenceSource, until: datetime) -> None:
+        """Counts the instants of one rule from its reign's start, excluded, to `until`."""
+        self._revision = reign.revision
+        instant = checked_next_after(source, reign.start)
         while instant is not None and instant <= until:
             self.seen.add(instant)
             self._result.due += 1
@@ -166,7 +169,7 @@ class _Counting:
         elif span is not None:
             counts["covered" if span.reason in (None, "operator") else f"interval:{span.reason}"] += 1
             return self._after_span(instant, span)
-        elif any(start < instant < end for start, end in self._history.joined):
+        elif self._is_kept(instant):
             counts["kept"] += 1
         elif instant > self._schedule.consumed_through:
             counts["waiting"] += 1
@@ -177,6 +180,19 @@ class _Counting:
         else:
             self._result.unaccounted.append(instant)
         return instant
+
+    def _is_kept(self, instant: datetime) -> bool:
+        """Whether an instant without a row of its own counts as decided.
+
+        So it is in a gap that was closed for want of ranges, or between kept decisions of another revision's rule.
+        """
+        if any(start < instant < end for start, end in self._history.joined):
+            return True
+        if range_holding(self._schedule.kept, instant) is None:
+            return False
+        at = bisect_left(self._rows, instant)
+        beside = [self._history.rows[one] for one in self._rows[max(at - 1, 0) : at + 1]]
+        return any(row.revision != self._revision for row in beside)
 
     def _after_span(self, instant: datetime, span: Row) -> datetime:
         former, number = self._in_span

@@ -40,12 +40,15 @@ class Queue:
         """Sets the schedule's instant, in place of the one it had."""
         if self._instants.get(schedule_id) == instant:
             return
-        self._instants[schedule_id] = instant
+        # The heap first: an interrupt may leave a line in it that does not hold, never an instant without its line.
         if len(self._heap) > 2 * len(self._instants) + _STALE:
-            self._heap = [(one, key) for key, one in self._instants.items()]
-            heapify(self._heap)
+            heap = [(one, key) for key, one in self._instants.items()]
+            heap.append((instant, schedule_id))
+            heapify(heap)
+            self._heap = heap
         else:
             heappush(self._heap, (instant, schedule_id))
+        self._instants[schedule_id] = instant
 
     def drop(self, schedule_id: str) -> None:
         """Takes the schedule out."""
@@ -120,7 +123,8 @@ class Agenda:
     def due(self, now: datetime, *, slots_free: bool) -> tuple[str, ...]:
         """The schedules that have an undecided instant ≤ now, or a candidate that could be decided."""
         self._coming.move(now, self._due)
-        due = {schedule_id for schedule_id, instant in self._due.items() if instant <= now}
+        self._give_back(now)
+        due = set(self._due)
         self._early = None
         for one, (candidate, by_period) in self._held.items():
             if candidate > now:
@@ -128,6 +132,14 @@ class Agenda:
             elif slots_free or by_period:
                 due.add(one)
         return tuple(due)
+
+    def _give_back(self, now: datetime) -> None:
+        """What was due before the clock stepped back is still to come."""
+        for schedule_id, instant in list(self._due.items()):
+            if instant > now:
+                self._coming.place(schedule_id, instant)
+                self._waiting.drop(schedule_id)
+                del self._due[schedule_id]
 
     def wait(self, waiting: Iterable[Waiting]) -> None:
         """Notes until when schedules wait that have an instant due and no slot."""

@@ -30,6 +30,7 @@ from duly.journal.entries import (
     TriggerRule,
 )
 from duly.projections import State
+from duly.projections.schedules import ScheduleState
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.decisions.admission import ENGINE, decide_poll, decide_regression
 from duly.scheduler.decisions.plans import PollRequest
@@ -123,7 +124,7 @@ class _Checker:
             task_slots=settings.task_slots,
             batch=settings.batch,
             due=tuple({*due, *(fault.schedule_id for fault in self._faults)}),
-            source_of=self._source_of,
+            source_of=self._source_for,
             start=start,
         )
         regression = decide_regression(self.state, now, settings.clock_tolerance)
@@ -150,10 +151,13 @@ class _Checker:
                 self._agenda.refresh(schedule)
 
     def _source_of(self, rule: TriggerRule) -> OccurrenceSource:
-        for fault in self._faults:
-            if self.state.by_id[fault.schedule_id].definition.trigger == rule:
-                raise TriggerError(fault.reason)
         return trigger_of(rule, self._sources)
+
+    def _source_for(self, schedule: ScheduleState) -> OccurrenceSource:
+        for fault in self._faults:
+            if fault.schedule_id == schedule.id:
+                raise TriggerError(fault.reason)
+        return self._source_of(schedule.definition.trigger)
 
 
 class _Record:

@@ -126,7 +126,7 @@ class Polling(Shell):
             task_slots=settings.task_slots,
             batch=settings.batch,
             due=self._agenda.due(now, slots_free=len(self._state.started) < settings.task_slots),
-            source_of=self._source_of,
+            source_of=lambda schedule: self._source_of(schedule.definition.trigger),
             start=start,
         )
         plan = self._driven(decide_poll(self._state, request))

@@ -138,7 +138,7 @@ class _Poll:
             return
         try:
             if turn.due is None:
-                source = self.request.source_of(schedule.definition.trigger)
+                source = self.request.source_of(schedule)
                 turn.due = due_instants(source, turn.through, self.now, schedule.kept)
         except TriggerError as error:
             self._add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=str(error)))

@@ -10,7 +10,8 @@ from datetime import datetime
 
 import msgspec
 
-from duly.journal.entries import Entry, TriggerRule
+from duly.journal.entries import Entry
+from duly.projections.schedules import ScheduleState
 from duly.scheduler.sources import OccurrenceSource
 
 
@@ -21,7 +22,7 @@ class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
     task_slots: int
     batch: int
     due: tuple[str, ...]
-    source_of: Callable[[TriggerRule], OccurrenceSource]
+    source_of: Callable[[ScheduleState], OccurrenceSource]
     start: bool = False
 
 
