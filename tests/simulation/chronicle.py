@@ -14,12 +14,15 @@ from duly.journal.entries import (
     AttemptCleared,
     CandidateHeld,
     ClockRegressed,
+    Definition,
     Entry,
     IntervalSkipped,
     JournalOpened,
     OccurrenceAdmitted,
     OccurrenceSkipped,
     OccurrenceSuperseded,
+    OncePerRule,
+    OneShotRule,
     ResumeMarked,
     RunAbandoned,
     RunAdmittedManually,
@@ -71,7 +74,7 @@ class ScheduleLife:
     """One schedule, as the entries tell it."""
 
     id: str
-    limit: int
+    definition: Definition
     through: datetime
     revision: int = 1
     held: datetime | None = None
@@ -84,6 +87,16 @@ class ScheduleLife:
     """Each instant with an entry of its own, and whether it stays decided when the clock steps back behind it."""
     ever: set[Flag] = field(default_factory=set[Flag])
 
+    @property
+    def limit(self) -> int:
+        """How many runs it may have at once."""
+        return self.definition.max_active_runs or 1
+
+    @property
+    def by_period(self) -> bool:
+        """Whether its instants are calendar periods, which have no lateness."""
+        return isinstance(self.definition.trigger, OncePerRule)
+
     def become(self, flag: str, value: bool) -> None:
         setattr(self, flag, value)
         self.ever.add((flag, value))
@@ -95,6 +108,10 @@ class ScheduleLife:
             self.held = None
 
 
+def is_one_shot(definition: Definition) -> bool:
+    return isinstance(definition.trigger, OneShotRule)
+
+
 class Chronicle:
     """The schedules and runs of a journal, and everything that was ever said in it."""
 
@@ -104,6 +121,9 @@ class Chronicle:
         self.words: dict[str, int] = {}
         """Each token that a command left in its entry, with the sequence."""
         self.slots = 0
+        self.tolerance = timedelta()
+        self.highest: datetime | None = None
+        """The highest clock reading since the last one that stepped back."""
         self.sequence = 0
         self.newest_admission: str | None = None
         for sequence, entry in entries:
@@ -142,13 +162,17 @@ class Chronicle:
                 self.runs[sequence] = RunLife(sequence, entry.schedule_id, manual=True)
             case JournalOpened():
                 self.slots = entry.task_slots
+                self.tolerance = entry.clock_tolerance
             case ClockRegressed():
+                self.highest = None
                 for schedule in self.schedules.values():
                     if schedule.through > entry.at + entry.tolerance:
                         schedule.step_back(entry.at)
             case _:
                 self._take_administration(entry)
                 self._take_run(sequence, entry)
+        if 1972 <= entry.at.year <= 2100:
+            self.highest = entry.at if self.highest is None else max(self.highest, entry.at)
 
     def _listen(self, sequence: int, entry: Entry) -> None:
         heard = [
@@ -170,6 +194,8 @@ class Chronicle:
         instant = entry.scheduled_at
         was_held = schedule.held == instant
         by_administration = isinstance(entry, OccurrenceSkipped) and entry.reason in BY_ADMINISTRATION
+        noticed = self.highest is None or entry.at >= self.highest - self.tolerance
+        assert by_administration or noticed, "the clock stepped back, and nobody took notice"
         assert by_administration or instant <= entry.at, f"{instant} is decided before it is due"
         assert by_administration or not schedule.blocked, "nothing of a blocked schedule is decided"
         assert not schedule.deleted, "nothing of a deleted schedule is decided"
@@ -177,6 +203,8 @@ class Chronicle:
             assert schedule.held is None, f"{schedule.held} and {instant} are held at once"
             assert instant not in schedule.decided, f"{instant} is decided already"
             assert instant > schedule.through, f"{instant} lies at or below the watermark"
+            assert self.active(schedule.id) < schedule.limit, "an overlap comes before the capacity"
+            assert schedule.definition.misfire == "latest", "only `latest` holds a candidate"
             schedule.held = instant
             schedule.through = instant
             return
@@ -185,6 +213,10 @@ class Chronicle:
         lasting = isinstance(entry, OccurrenceAdmitted)
         if isinstance(entry, OccurrenceSkipped):
             lasting = entry.reason in LASTING
+            if entry.reason in ("misfire", "capacity"):
+                assert schedule.definition.misfire == "skip"
+                late = entry.at - instant > schedule.definition.lateness
+                assert late or schedule.by_period, f"{instant} is not missed yet"
             if entry.blocking_run is not None:
                 blocking = self.runs[entry.blocking_run]
                 assert blocking.schedule_id == schedule.id, "an overlap names a run of the schedule"
@@ -199,6 +231,9 @@ class Chronicle:
             assert self.active(schedule.id) < schedule.limit, f"run {sequence} is admitted beyond the schedule's slots"
             assert not schedule.paused, "nothing of a paused schedule is admitted"
             assert not schedule.disabled, "nothing of a disabled schedule is admitted"
+            late = entry.at - instant > schedule.definition.lateness
+            made_up = schedule.definition.misfire == "latest" or schedule.by_period
+            assert made_up or not late, f"{instant} is missed, and nothing makes up for it"
             self.newest_admission = schedule.id
             self.runs[sequence] = RunLife(sequence, schedule.id, manual=False)
 
@@ -206,14 +241,15 @@ class Chronicle:
         match entry:
             case ScheduleCreated():
                 assert entry.schedule_id not in self.schedules, "an id is used once"
-                limit = entry.definition.max_active_runs or 1
-                self.schedules[entry.schedule_id] = ScheduleLife(entry.schedule_id, limit, entry.covers_through)
+                schedule = ScheduleLife(entry.schedule_id, entry.definition, entry.covers_through)
+                self.schedules[entry.schedule_id] = schedule
+                assert entry.covers_through <= entry.at, "a creation covers nothing that is still to come"
                 return
             case ScheduleEdited():
                 schedule = self.schedules[entry.schedule_id]
                 assert entry.revision == schedule.revision + 1, "revisions are dense"
                 schedule.revision = entry.revision
-                schedule.limit = entry.definition.max_active_runs or 1
+                schedule.definition = entry.definition
                 if schedule.block_cause == "trigger":
                     schedule.become("blocked", False)
             case SchedulePaused() | ScheduleUnpaused():
@@ -238,6 +274,8 @@ class Chronicle:
         schedule = self.schedules[entry.schedule_id]
         assert schedule.held is None, "a baseline settles the candidate first"
         assert entry.covers_after == schedule.through, "a baseline covers from the watermark on"
+        if not (schedule.by_period or (isinstance(entry, ScheduleEdited) and is_one_shot(entry.definition))):
+            assert entry.covers_through == max(schedule.through, entry.at), "a baseline covers up to now"
         schedule.through = max(schedule.through, entry.covers_through)
 
     def _take_run(self, sequence: int, entry: Entry) -> None:

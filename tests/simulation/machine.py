@@ -10,13 +10,16 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
 from unittest.mock import patch
 
 from duly import Invocation, Target
+from duly.journal import Journal
 from duly.journal.entries import Json, SourceRule
+from duly.journal.format import SEGMENT_BYTES
 from tests.journal.simulated_disk import Call, Fault
 
 FaultFor: TypeAlias = Callable[[int, Call, Path], Fault | None]
@@ -25,12 +28,14 @@ ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 
 @contextmanager
 def one_machine(seed: int) -> Generator[None]:
-    """The same machine everywhere, so that a seed writes the same bytes wherever it runs."""
+    """The same machine everywhere, so that a seed writes the same bytes wherever it runs. Some have small segments."""
     quiet = logging.getLogger("duly")
     level = quiet.level
     quiet.setLevel(logging.CRITICAL)
+    bytes_of_a_segment = (SEGMENT_BYTES, SEGMENT_BYTES, 2_000, 6_000)[seed % 4]
     try:
         with (
+            patch.object(Journal, "open", partial(Journal.open, segment_bytes=bytes_of_a_segment)),
             patch("os.getpid", lambda: 4242),
             patch("platform.node", lambda: "host"),
             patch("platform.python_version", lambda: "3"),

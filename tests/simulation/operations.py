@@ -38,6 +38,7 @@ class Operation:
     unclear: Callable[[], None] = lambda: None
     legal: Callable[[Chronicle], bool | None] = _unsure
     token: str = ""
+    closes: bool = False
     outcome: object = None
     error: BaseException | None = None
 
@@ -304,6 +305,15 @@ class Operations:
         if self.random.random() < 0.5:
             return Operation("# runs", lambda scheduler: scheduler.runs())
         return Operation(f"# run <{run_id}>", lambda scheduler: scheduler.run(run_id))
+
+    def leave(self) -> Operation:
+        """The scheduler is closed, or admits nothing any more, while others are at work."""
+        if self.random.random() < 0.5:
+            return Operation("reopen", lambda scheduler: scheduler.close(), closes=True)
+        return Operation("stop", lambda scheduler: scheduler.stop_admitting(), done=lambda _: self._stop())
+
+    def _stop(self) -> None:
+        self.stopped = True
 
     def some_run(self) -> int:
         known = list(self.chronicle.runs)

@@ -104,7 +104,7 @@ class Workload:
             fields["misfire"] = "skip"
             words.append("misfire=skip")
         if random.random() < 0.4:
-            seconds = random.choice((0, 30, 300, 3600))
+            seconds = random.choice((0, 30, 300, 3600, 86400))
             fields["lateness"] = timedelta(seconds=seconds)
             words.append(f"lateness={seconds}s")
         if random.random() < 0.1:

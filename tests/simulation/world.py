@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
-from duly import Completed, Error, JournalPoisoned, ManualClock, Poll, Scheduler
+from duly import Completed, Error, JournalPoisoned, ManualClock, Poll, Scheduler, SchedulerClosed
 from duly.journal import Reader
 from duly.journal.entries import Entry, JournalOpened
 from duly.projections import State
@@ -137,6 +137,7 @@ class World:
         self.lives += 1
         entries = self._entries()
         assert entries[: len(self.record)] == self.record, "what was acknowledged is lost or changed"
+        assert any(isinstance(entry, JournalOpened) for entry in entries), "opened, and its mark is not in the journal"
         mark = max(place for place, entry in enumerate(entries) if isinstance(entry, JournalOpened))
         chronicle = Chronicle(enumerate(entries[:mark], 1))
         expected = expected_verdicts(chronicle, memory)
@@ -238,6 +239,8 @@ class World:
         works = [self.operations.draw() for _ in range(together)]
         if together > 1 and random.random() < 0.3:
             works[1] = self._rival(works[0])
+        elif together > 1 and random.random() < 0.05:
+            works[-1] = self.operations.leave()
         if random.random() < 0.1:
             self.disk.doom, self.disk.last_gasp = random.randrange(5), random.random() < 0.5
         elif random.random() < 0.08:
@@ -276,6 +279,8 @@ class World:
             return
         except Error as error:
             work.error = error
+            if isinstance(error, SchedulerClosed):
+                work.unclear()
             if not self.disk.dead:
                 self.claims.refused(error)
             return
@@ -298,6 +303,9 @@ class World:
             self._survive()
             return
         self._spare()
+        if any(work.closes for work in works):
+            self.reopen("reopen", dies=False)
+            return
         fresh = self.read_on()
         self.story.told(fresh, len(self.record) - len(fresh) + 1)
         if before is not None:
@@ -369,7 +377,7 @@ class World:
         for question in (self.scheduler.runs, self.scheduler.poll):
             try:
                 question()
-            except JournalPoisoned:
+            except (JournalPoisoned, SchedulerClosed):
                 continue
             raise AssertionError("a poisoned scheduler answers")
 
