@@ -17,7 +17,7 @@ from typing import NamedTuple
 from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
 from duly.journal.entries import JournalOpened
-from duly.journal.errors import JournalCorrupt, JournalError, JournalLocked, UnreadableJournal
+from duly.journal.errors import ForeignJournal, JournalCorrupt, JournalError, JournalLocked, UnreadableJournal
 from duly.journal.judgement import SALVAGE
 from duly.journal.mark import read_mark
 from duly.journal.output import Output
@@ -65,6 +65,12 @@ def _lock_last_segment(disk: Disk, ownership: Ownership, found: Listing) -> int:
     """Locks the last segment, and for a moment the one before: in the middle of a rotation an owner whose LOCK was
     deleted holds that one."""
     last = found.segments[-1]
+    if len(found.segments) > 1 and _are_one_file(disk, ownership.folder, last, found.segments[-2]):
+        raise ForeignJournal(
+            f"{found.segments[-2].name} and {last.name} are the same file",
+            path=ownership.folder / last.name,
+            hint="Remove the hard link, or bring the segment back that it stands in the place of",
+        )
     file = _open_segment(disk, ownership, last)
     former = _open_segment(disk, ownership, found.segments[-2]) if len(found.segments) > 1 else None
     if last_segment(ownership.list()) != last:
@@ -72,6 +78,10 @@ def _lock_last_segment(disk: Disk, ownership: Ownership, found: Listing) -> int:
     if former is not None:
         ownership.handles.close(former)
     return file
+
+
+def _are_one_file(disk: Disk, folder: Path, one: Segment, other: Segment) -> bool:
+    return disk.identity(folder / one.name) == disk.identity(folder / other.name)
 
 
 def _open_segment(disk: Disk, ownership: Ownership, segment: Segment) -> int:

@@ -2,8 +2,9 @@
 
 Rules kept here:
 - The source is only read.
-- What is valid by its own checksum is copied as it stands, whatever its kind, in the order of its sequences; what is
-  lost becomes `EntryLost`. So sequences, and with them run ids, keep their meaning.
+- What is valid by its own checksum, and continues the line before where that one is known, is copied as it stands,
+  whatever its kind, in the order of its sequences; what is lost becomes `EntryLost`. So sequences, and with them run ids,
+  keep their meaning.
 - The copy is a new journal with a new id: nobody can take it for the original.
 """
 
@@ -21,13 +22,13 @@ from duly.journal.codec import RawLine, encode_batch
 from duly.journal.disk import Disk
 from duly.journal.entries import EntryLost
 from duly.journal.errors import ForeignJournal, UnreadableJournal
-from duly.journal.format import MAX_HEADER, crc_fits, envelopes, parse_header, seed
+from duly.journal.format import MAX_HEADER, Header, crc_fits, envelopes, fits, parse_header, seed
 from duly.journal.mark import read_mark
 from duly.journal.ownership import canonical
 from duly.journal.real_disk import RealDisk
 from duly.journal.scanning import line_blocks, raw_line
 from duly.journal.segments import parse_segment
-from duly.journal.survey import reading
+from duly.journal.survey import reader_of, reading
 from duly.journal.writer import Journal
 
 LOST_PER_LINE = 1000
@@ -112,45 +113,85 @@ def _refuse_taken(disk: Disk, folder: Path) -> None:
 
 
 def _journal_id(disk: Disk, folder: Path, files: list[Path]) -> str:
-    """From the first header that is whole, or from HEAD: without the id no line can be checked."""
-    for path in files:
-        with reading(path):
-            file = disk.open(path)
-            try:
-                header = parse_header(disk.read(file, 0, MAX_HEADER).partition(b"\n")[0])
-            finally:
-                disk.close(file)
-        if header is not None:
-            return header.journal_id
+    """The id under which most lines are valid, of those that headers and HEAD tell: a segment may be a stranger's."""
     with reading(folder):
         mark = read_mark(disk, folder)
-    if mark is None:
-        raise UnreadableJournal(
-            "neither a segment's header nor HEAD tells the journal's id, without which no line can be checked",
-            path=folder,
-            hint="Bring one of them back from a backup",
-        )
-    return mark.journal_id
+        ids = {mark.journal_id} if mark is not None else set[str]()
+        ids.update(header.journal_id for header in (_header(disk, path) for path in files) if header is not None)
+        if not ids:
+            raise UnreadableJournal(
+                "neither a segment's header nor HEAD tells the journal's id, without which no line can be checked",
+                path=folder,
+                hint="Bring one of them back from a backup",
+            )
+        if len(ids) == 1:
+            return ids.pop()
+        return max(sorted(ids), key=lambda each: sum(len(_lines(disk, path, seed(each))) for path in files))
+
+
+def _header(disk: Disk, path: Path) -> Header | None:
+    file = disk.open(path)
+    try:
+        return parse_header(disk.read(file, 0, MAX_HEADER).partition(b"\n")[0])
+    finally:
+        disk.close(file)
+
+
+class _Found(NamedTuple):
+    """A line that is valid by its own checksum."""
+
+    first: int
+    last: int
+    h: bytes
+    """The chain at it, as it says itself."""
+    offset: int
+    size: int
 
 
 def _valid_lines(disk: Disk, files: list[Path], crc_seed: int) -> Iterator[RawLine]:
+    """The valid lines, segment by segment, in the order of their sequences.
+
+    Where the line before is known, a line has to continue it: one that was edited, and got a new checksum, does not.
+    """
     for path in files:
         with reading(path):
+            found = _lines(disk, path, crc_seed)
+            chain: dict[int, set[bytes]] = {}
+            header = _header(disk, path)
+            if header is not None and seed(header.journal_id) == crc_seed:
+                chain[header.first - 1] = {header.h}
+            for line in found:
+                chain.setdefault(line.last, set()).add(line.h)
             file = disk.open(path)
             try:
-                yield from _of_file(disk, file, crc_seed)
+                for line in sorted(found):
+                    data = disk.read(file, line.offset, line.size)
+                    before = chain.get(line.first - 1)
+                    raw = raw_line(data)
+                    if raw is not None and (before is None or any(fits(data, h, crc_seed) for h in before)):
+                        yield raw
             finally:
                 disk.close(file)
 
 
-def _of_file(disk: Disk, file: int, crc_seed: int) -> Iterator[RawLine]:
-    for _, lines, rest in line_blocks(lambda offset, size: disk.read(file, offset, size), 0):
-        for piece in [*lines, *([rest] if rest else [])]:
-            for candidate in envelopes(piece):
-                line = raw_line(candidate) if crc_fits(candidate, crc_seed) else None
-                if line is not None and line.e:
-                    yield line
-                    break
+def _lines(disk: Disk, path: Path, crc_seed: int) -> list[_Found]:
+    found: list[_Found] = []
+    file = disk.open(path)
+    try:
+        for start, lines, rest in line_blocks(reader_of(disk, file), 0):
+            offset = start
+            for piece in [*lines, *([rest] if rest else [])]:
+                for candidate in envelopes(piece):
+                    line = raw_line(candidate) if crc_fits(candidate, crc_seed) else None
+                    if line is not None and line.e:
+                        h = bytes.fromhex(candidate[21:85].decode())
+                        place = offset + len(piece) - len(candidate)
+                        found.append(_Found(line.s, line.s + len(line.e) - 1, h, place, len(candidate)))
+                        break
+                offset += len(piece) + 1
+    finally:
+        disk.close(file)
+    return found
 
 
 def _write_lost(journal: Journal, count: int, at: datetime) -> None:

@@ -93,6 +93,14 @@ def test_a_segment_of_another_journal_is_refused(tmp_path: Path):
     refused(tmp_path / "one", ForeignJournal, "belongs to journal")
 
 
+def test_two_names_of_one_segment_are_refused(tmp_path: Path):
+    fill(tmp_path, 8, segment_bytes=700)
+    last = segments(tmp_path)[-1]
+    last.unlink()
+    last.hardlink_to(segments(tmp_path)[-1])
+    refused(tmp_path, ForeignJournal, "are the same file")
+
+
 def test_a_missing_segment_is_refused(tmp_path: Path):
     fill(tmp_path, 12, segment_bytes=700)
     found = segments(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,34 @@ def test_a_target_that_is_not_empty_is_refused(tmp_path: Path):
     with pytest.raises(ForeignJournal, match="there is no journal here"):
         salvage(tmp_path / "missing", tmp_path / "new", NOW)
     assert snapshot(tmp_path) == before
+
+
+def test_lines_in_the_wrong_order_are_put_right(tmp_path: Path):
+    fill(tmp_path / "old", 4)
+    path = segments(tmp_path / "old")[0]
+    header, first, second, third, fourth = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + third + first + fourth + second)
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
+    assert [r.entry for r in read(tmp_path / "new")] == notes(1, 2, 3, 4)
+
+
+def test_a_line_that_was_edited_and_got_a_new_checksum_is_lost_and_not_believed(tmp_path: Path):
+    fill(tmp_path / "old", 3)
+    path = segments(tmp_path / "old")[0]
+    header, first, second, third = path.read_bytes().splitlines(keepends=True)
+    edited = second[14:-1].replace(b'"run_id":2', b'"run_id":7')
+    crc = zlib.crc32(edited, zlib.crc32(bytes.fromhex(header[98:130].decode())))
+    path.write_bytes(header + first + b'{"c":"%08x%b\n' % (crc, edited) + third)
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == (Lost(2, 2),)
+    assert [r.entry for r in read(tmp_path / "new")] == [note(1), EntryLost(at=NOW), note(3)]
+
+
+def test_a_stranger_s_header_does_not_decide_whose_journal_it_is(tmp_path: Path):
+    fill(tmp_path / "old", 8, segment_bytes=700)
+    fill(tmp_path / "other", 1)
+    path = segments(tmp_path / "old")[0]
+    lines = path.read_bytes().splitlines(keepends=True)
+    stranger = segments(tmp_path / "other")[0].read_bytes().splitlines(keepends=True)[0]
+    path.write_bytes(stranger + b"".join(lines[1:]))
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
+    assert [r.entry for r in read(tmp_path / "new")] == notes(*range(1, 9))
