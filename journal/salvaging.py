@@ -3,8 +3,8 @@
 Rules kept here:
 - The source is only read.
 - What is valid by its own checksum, and continues the line before where that one is known, is copied as it stands,
-  whatever its kind, in the order of its sequences; what is lost becomes `EntryLost`. So sequences, and with them run ids,
-  keep their meaning.
+  whatever its kind, in the order of its sequences; what is lost becomes `EntryLost`. So sequences, and with them run
+  ids, keep their meaning.
 - The copy is a new journal with a new id: nobody can take it for the original.
 """
 
