@@ -19,12 +19,12 @@ class Broken(Exception):
     """A seed under which a promise does not hold."""
 
 
-def run(seed: int) -> World:
+def run(seed: int, *, calm: bool = False) -> World:
     """One history, from nothing to its last check."""
     world: World | None = None
     with one_machine(seed):
         try:
-            world = World(seed)
+            world = World(seed, calm=calm)
             for _ in range(world.random.randrange(30, 80)):
                 world.step()
             conclude(world)

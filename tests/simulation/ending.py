@@ -10,6 +10,7 @@ from duly.journal import Reader
 from duly.journal.entries import OccurrenceAdmitted, OccurrenceSkipped
 from duly.scheduler.accounting import account_of
 from duly.scheduler.engine import check_lines
+from tests.simulation.operations import Operation
 from tests.simulation.world import JOURNAL, World
 
 TOO_MANY_POLLS = 10_000
@@ -46,7 +47,7 @@ def _end_all_runs(world: World) -> None:
     for run in list(world.chronicle.runs.values()):
         if not run.ended:
             world.scheduler.abandon(run.id)
-    world.read_on()
+            _tell(world, Operation(f"abandon <{run.id}>", _call))
     assert not world.chronicle.started
     assert not world.chronicle.pending
 
@@ -57,9 +58,8 @@ def _wake_everybody(world: World) -> None:
         for verb, on in (("unblock", schedule.blocked), ("unpause", schedule.paused), ("enable", schedule.disabled)):
             if on:
                 getattr(world.scheduler, verb)(schedule.id)
-                world.story.say(f"{verb} {schedule.id}")
+                _tell(world, Operation(f"{verb} {schedule.id}", _call))
     world.clock.advance(world.workload.profile.steps[-1 if world.random.random() < 0.3 else -4])
-    world.read_on()
 
 
 def _give_everybody_a_turn(world: World) -> None:
@@ -81,25 +81,34 @@ def _poll_once(world: World) -> set[str]:
     for _ in range(TOO_MANY_POLLS):
         poll = world.scheduler.poll()
         world.claims.heard(poll)
+        _tell(world, Operation("poll", _call, outcome=poll))
         if poll.offered:
-            _finish(world.scheduler, [run.id for run in poll.offered])
+            _finish(world, [run.id for run in poll.offered])
         for _, entry in poll.decisions:
             if isinstance(entry, OccurrenceAdmitted) or (
                 isinstance(entry, OccurrenceSkipped) and entry.reason != "capacity"
             ):
                 served.add(entry.schedule_id)
-        world.story.say("poll")
-        fresh = world.read_on()
-        world.story.told(fresh, len(world.record) - len(fresh) + 1)
         if not poll.more:
             return served
     raise AssertionError("there is always more")
 
 
-def _finish(scheduler: Scheduler, run_ids: list[int]) -> None:
-    scheduler.start(*run_ids)
+def _finish(world: World, run_ids: list[int]) -> None:
+    world.scheduler.start(*run_ids)
+    _tell(world, Operation(f"start {' '.join(f'<{run_id}>' for run_id in run_ids)}", _call))
     for run_id in run_ids:
-        scheduler.complete(run_id)
+        world.scheduler.complete(run_id)
+        _tell(world, Operation(f"complete <{run_id}>", _call))
+
+
+def _call(scheduler: Scheduler) -> None:
+    """The call was made already, and is only told."""
+
+
+def _tell(world: World, work: Operation) -> None:
+    fresh = world.read_on()
+    world.story.performed([work], fresh, len(world.record) - len(fresh) + 1)
 
 
 def _has_something_due(world: World, schedule_id: str) -> bool:

@@ -38,9 +38,12 @@ class Memory:
         self._answer = answer
         self.strangers = strangers
         self.given: dict[int, Answer | BrokenStore] = {}
+        self.asked: dict[int, int | None] = {}
+        """The ACTIVE attempt of each run that was asked about."""
 
     def of(self, run: Run, /) -> Answer:
         assert run.id not in self.given, "evidence is asked for once"
+        self.asked[run.id] = run.attempt_id
         try:
             answer = self._answer(run.id, run.attempt_id)
         except BrokenStore as error:

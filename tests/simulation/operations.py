@@ -59,6 +59,21 @@ class Before(NamedTuple):
             [run.id for run in chronicle.pending if not chronicle.blocked(run.schedule_id)],
         )
 
+    def examine(self, poll: Poll, *, stopped: bool) -> None:
+        """Holds a poll to it: nothing beyond the free slots, and what is pending comes first, oldest first."""
+        offered = [run.id for run in poll.offered]
+        admitted = [run.id for run in poll.admitted]
+        unusable = not 1972 <= poll.now.year <= 2100
+        if stopped or unusable:
+            assert (offered, poll.decisions) == ([], ()), "a poll decides, though it may not"
+            assert poll.warnings or not unusable, "an unusable clock is loud"
+            return
+        assert len(offered) <= self.free, f"{offered} are offered, and {self.free} slots are free"
+        waiting = self.waiting[: self.free]
+        swept = [run_id for run_id in offered if run_id not in admitted]
+        assert swept == (waiting[: len(swept)] if poll.more else waiting), f"{swept} of {waiting} are offered"
+        assert offered == swept + admitted, "what is pending comes first, then what this poll admits"
+
 
 class Operations:
     """Draws operations."""
@@ -229,7 +244,7 @@ class Operations:
 
         verb = {Completed: "complete", Failed: "fail", Interrupted: "interrupt"}[kind]
         return Operation(
-            f"{verb} <{run_id}> value='\"{token}\"'",
+            f"{verb} <{run_id}> attempt={'none' if attempt_id is None else f'[{attempt_id}]'} value='\"{token}\"'",
             lambda scheduler: scheduler.report([result]),
             done=lambda _: self.host.reported(result),
             unclear=lambda: self.host.left_unclear(result),

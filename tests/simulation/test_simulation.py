@@ -10,6 +10,8 @@ import os
 
 import pytest
 
+from tests.scheduler.timeline import described, transcripts
+from tests.scheduler.timeline_text import parse_timeline
 from tests.simulation.campaign import run, run_all
 
 SUITE = 400
@@ -35,8 +37,21 @@ def test_a_seed_repeats_its_history_exactly() -> None:
     assert str(run(17).story) == str(run(17).story)
 
 
+def test_every_history_can_be_read_as_a_timeline() -> None:
+    for seed in range(40):
+        assert parse_timeline(str(run(seed).story))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_calm_history_is_told_as_a_timeline_that_passes(seed: int) -> None:
+    """What is printed for a failing seed can be pasted into `check`: all happens there as it did here."""
+    lines = parse_timeline(str(run(seed, calm=True).story))
+    expected, actual = transcripts(lines, crashing=False)
+    assert actual == expected, described(lines, expected, actual, crashing=False)
+
+
 def test_the_histories_see_what_they_are_for() -> None:
     """Crashes, recoveries of every kind, threads, faults and clocks that step back all occur in a few dozen seeds."""
     told = [str(run(seed).story) for seed in range(60)]
-    for wanted in ("# at once", "# the power is lost", "# the disk failed", "abandon", "regress", "jump", "resume"):
+    for wanted in ("# at once", "# the power is lost", "# the disk fails", "abandon", "regress", "jump", "resume"):
         assert sum(wanted in one for one in told) >= 3, wanted

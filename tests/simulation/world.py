@@ -34,7 +34,9 @@ JOURNAL = Root / "journal"
 class World:
     """One history."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, calm: bool = False) -> None:
+        """Of a `calm` history a timeline can tell everything: one thread, no fault, and nothing written is lost."""
+        self.calm = calm
         self.random = seeded(f"simulation {seed}")
         self.workload = Workload(self.random)
         self.clock = ManualClock(self.workload.start)
@@ -46,12 +48,12 @@ class World:
         """What the journal held when all calls had returned last: all of it is acknowledged."""
         self.story = Story(seed, self.clock)
         self.baton = Baton(self.random)
-        self.answers = Answers(self.random)
+        self.answers = Answers(self.random, calm=calm)
         self.calendar = Calendar()
         self.workload.calendar = self.calendar
         self.disk = PausingDisk()
         self.settings = self._new_settings()
-        self.story.opened(self.settings)
+        self._verb = "open"
         self.poisoned = False
         self.threaded = False
         self.lives = 0
@@ -72,10 +74,10 @@ class World:
         random = self.random
         while True:
             memory = self._evidence()
-            self.disk.doom = random.randrange(12) if random.random() < 0.15 else None
+            self.disk.doom = random.randrange(12) if random.random() < 0.15 and not self.calm else None
             self.disk.last_gasp = random.random() < 0.5
             self.disk.image_of = self._image_of
-            if random.random() < 0.1:
+            if random.random() < 0.1 and not self.calm:
                 self._plan_fault()
             scheduler: Scheduler | None = None
             try:
@@ -106,7 +108,7 @@ class World:
                 return scheduler
 
     def _image_of(self, disk: PausingDisk) -> SimulatedDisk:
-        return power_loss(disk, self.random) if self.random.random() < 0.7 else disk.kill()
+        return power_loss(disk, self.random) if self.random.random() < 0.7 and not self.calm else disk.kill()
 
     def _evidence(self) -> Memory | None:
         """What the host can say: nothing, the truth, or something that it should not."""
@@ -150,10 +152,19 @@ class World:
         assert list(report.decisions) == list(enumerate(entries[mark + 1 :], mark + 2))
         assert [run.id for run in report.pending] == [run.id for run in chronicle.pending]
         assert {run.id for run in report.running} == {run.id for run in chronicle.started}
-        self.story.told(entries[len(self.record) :], len(self.record) + 1)
+        self._tell_opening(entries[len(self.record) :], memory)
         self._settle(entries, chronicle)
         self.compare_digests(scheduler)
         self.host.hears_of(chronicle)
+
+    def _tell_opening(self, fresh: list[Entry], memory: Memory | None) -> None:
+        if self._verb == "open":
+            self.story.answers(f"open {self.settings}", self.answers.revision)
+            if self.answers.picky:
+                self.story.say("# the host refuses at random")
+        else:
+            self.story.reopened(self._verb, memory, self.settings, fresh)
+        self.story.recovered(fresh, len(self.record) + 1)
 
     # Reading
 
@@ -205,8 +216,9 @@ class World:
         if draw < 0.22:
             self._let_time_pass()
         elif draw < 0.25:
-            self.story.say("clock")
+            self.story.say("schedule s1")  # a line of no effect, up to which time has passed
             self.clock.step(self._sane(self.workload.jump()))
+            self.story.say("clock")
         elif draw < 0.29:
             self._die_idle()
         elif draw < 0.31:
@@ -216,12 +228,12 @@ class World:
             self.scheduler.stop_admitting()
             self.operations.stopped = True
             self.story.say("stop")
-        elif draw < 0.325:
+        elif draw < 0.325 and not self.calm:
             self.calendar.broken = not self.calendar.broken
             self.story.say(f"# the host's own calendar is {'out of order' if self.calendar.broken else 'mended'}")
         elif draw < 0.33:
             self.answers.revision = random.choice("12")
-            self.story.say(f"host targets=…@{self.answers.revision}")
+            self.story.answers("host", self.answers.revision)
         else:
             self._work()
 
@@ -235,18 +247,19 @@ class World:
     def _work(self) -> None:
         random = self.random
         self.operations.now = self.clock.now()
-        together = random.choice((2, 2, 3, 4)) if random.random() < 0.3 else 1
+        together = random.choice((2, 2, 3, 4)) if random.random() < 0.3 and not self.calm else 1
         works = [self.operations.draw() for _ in range(together)]
         if together > 1 and random.random() < 0.3:
             works[1] = self._rival(works[0])
         elif together > 1 and random.random() < 0.05:
             works[-1] = self.operations.leave()
-        if random.random() < 0.1:
+        if self.calm:
+            pass
+        elif random.random() < 0.1:
             self.disk.doom, self.disk.last_gasp = random.randrange(5), random.random() < 0.5
         elif random.random() < 0.08:
             self._plan_fault()
         before = Before.of(works[0], self.chronicle) if together == 1 else None
-        self.story.works(works)
         if together > 1:
             self._together(works)
         else:
@@ -294,12 +307,15 @@ class World:
     def _after(self, works: list[Operation], before: Before | None) -> None:
         self.disk.doom = None
         if self.disk.dead:
-            self.story.say("# the power is lost")
+            self.story.say("# the power is lost during:")
+            self.story.performed(works, (), 0)
             self._bury()
             self.reopen("crash", dies=False)
             return
         if self.scheduler._journal.poisoned or any(isinstance(work.error, KeyboardInterrupt) for work in works):
             self._spare()
+            self.story.say("# the disk fails, or an interrupt comes, during:")
+            self.story.performed(works, (), 0)
             self._survive()
             return
         self._spare()
@@ -307,7 +323,7 @@ class World:
             self.reopen("reopen", dies=False)
             return
         fresh = self.read_on()
-        self.story.told(fresh, len(self.record) - len(fresh) + 1)
+        self.story.performed(works, fresh, len(self.record) - len(fresh) + 1)
         if before is not None:
             self._examine_alone(works[0], before, fresh)
         if self.random.random() < 0.06:
@@ -321,22 +337,7 @@ class World:
         if work.error is not None:
             assert not fresh, "what is refused is not recorded"
         if isinstance(work.outcome, Poll):
-            self._examine_poll(work.outcome, before)
-
-    def _examine_poll(self, poll: Poll, before: Before) -> None:
-        offered = [run.id for run in poll.offered]
-        admitted = [run.id for run in poll.admitted]
-        unusable = not 1972 <= poll.now.year <= 2100
-        if self.operations.stopped or unusable:
-            assert (offered, poll.decisions) == ([], ()), "a poll decides, though it may not"
-            assert poll.warnings or not unusable, "an unusable clock is loud"
-            return
-        free = before.free
-        assert len(offered) <= free, f"{offered} are offered, and {free} slots are free"
-        waiting = before.waiting[:free]
-        swept = [run_id for run_id in offered if run_id not in admitted]
-        assert swept == (waiting[: len(swept)] if poll.more else waiting), f"{swept} of {waiting} are offered"
-        assert offered == swept + admitted, "what is pending comes first, then what this poll admits"
+            before.examine(work.outcome, stopped=self.operations.stopped)
 
     # The end of lives
 
@@ -360,7 +361,6 @@ class World:
 
     def _survive(self) -> None:
         """The journal is poisoned, and the process lives: what runs goes on, and the journal is opened again."""
-        self.story.say("# the disk failed")
         if self.scheduler._journal.poisoned:
             self._ask_the_poisoned()
         if self.random.random() < 0.4:
@@ -387,7 +387,7 @@ class World:
             self.host.dies(workers_survive=self.random.random() < 0.3, store_survives=self.random.random() < 0.5)
         if self.random.random() < 0.3:
             self.settings = self._new_settings()
-        self.story.reopening(verb, self.host, self.settings)
+        self._verb = verb
         self.operations.stopped = False
         self.threaded = False
         self.scheduler = self._opened()
