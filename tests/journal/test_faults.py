@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,6 +123,7 @@ class Play:
         disk = self.disk
         watch, disk.watch, fault_for, disk.fault_for = disk.watch, None, disk.fault_for, None
         faults, disk.faults = disk.faults, {}
+        capacity, disk.capacity = disk.capacity, None
         journal = Journal.open(JOURNAL, now=self.ledger.now, disk=disk, segment_bytes=SEGMENT_BYTES)
         entries = self.ledger.fresh((30,))
         self.ledger.expect(entries)
@@ -136,7 +137,7 @@ class Play:
         handle = disk.open(last, write=True)
         disk.write(handle, disk.size(handle), b'{"c":"0000')
         disk.close(handle)
-        disk.watch, disk.fault_for, disk.faults = watch, fault_for, faults
+        disk.watch, disk.fault_for, disk.faults, disk.capacity = watch, fault_for, faults, capacity
 
 
 def calls_of_a_play() -> list[tuple[int, Call, str]]:
@@ -152,6 +153,15 @@ def every_fault() -> Iterator[tuple[int, Call, str, str, Fault]]:
     for number, call, name in calls_of_a_play():
         for kind, fault in faults_of(call):
             yield number, call, name, kind, fault
+
+
+def one_of_each() -> list[tuple[int, Call, str, str, Fault]]:
+    """Of the faults that differ only in when they happen, the first and the last."""
+    found: dict[tuple[str, str, str], list[tuple[int, Call, str, str, Fault]]] = {}
+    for each in every_fault():
+        _, call, name, kind, _ = each
+        found.setdefault((call, name[8:9] + name[-5:], kind), []).append(each)
+    return [each for group in found.values() for each in dict.fromkeys((group[0], group[-1]))]
 
 
 def disturbed(number: int, fault: Fault) -> Play:
@@ -237,28 +247,32 @@ def go_on(disk: SimulatedDisk, ledger: Ledger) -> None:
     ledger.check([(record.sequence, record.entry) for record in read(JOURNAL, disk=disk)])
 
 
-def test_every_error_at_every_call_is_survived() -> None:
+def survive(faults: Iterable[tuple[int, Call, str, str, Fault]]) -> dict[str, int]:
+    """Plays each fault, checks what comes after it, and counts how the plays ended."""
     outcomes: dict[str, int] = {}
-    for number, call, name, kind, fault in every_fault():
+    for number, call, name, kind, fault in faults:
         story = f"call {number}, {call} of {name}: {kind}"
         play = disturbed(number, fault)
         check_the_end_of(play, story)
         check_recovery(play, story, number)
         outcome = "nothing was noticed" if play.outcome is None else type(play.outcome).__name__
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    assert outcomes.keys() == {
-        "nothing was noticed",
-        "JournalPoisoned",
-        "UnreadableJournal",
-        "LockUnsupported",
-        "KeyboardInterrupt",
-    }
-    assert min(outcomes.values()) > 5
-    assert sum(outcomes.values()) > 1000
+    refusals = {"JournalPoisoned", "UnreadableJournal", "LockUnsupported", "KeyboardInterrupt"}
+    assert outcomes.keys() == {"nothing was noticed", *refusals}
+    return outcomes
+
+
+def test_errors_of_every_kind_at_every_kind_of_call_are_survived() -> None:
+    assert sum(survive(one_of_each()).values()) > 150
+
+
+@pytest.mark.torture
+def test_every_error_at_every_call_is_survived() -> None:
+    assert sum(survive(every_fault()).values()) > 1000
 
 
 def test_a_failed_write_or_sync_of_a_segment_always_poisons() -> None:
-    for number, call, name, kind, fault in every_fault():
+    for number, call, name, kind, fault in one_of_each():
         if call in ("write", "sync") and name.endswith(".jsonl") and fault.error is not None:
             play = disturbed(number, fault)
             assert play.outcome is not None, f"call {number} {call} {name} {kind}"
@@ -267,19 +281,19 @@ def test_a_failed_write_or_sync_of_a_segment_always_poisons() -> None:
 
 def test_a_failed_write_of_head_is_not_worth_more_than_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     failed = 0
-    for number, call, name, _, fault in every_fault():
+    for number, call, name, _, fault in one_of_each():
         if call == "write" and name == "HEAD" and isinstance(fault.error, OSError):
             assert disturbed(number, fault).outcome is None
             failed += 1
-    assert failed > 20
+    assert failed > 5
     assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 def test_an_io_error_while_reading_is_never_called_damage() -> None:
-    for number, call, name, kind, fault in every_fault():
+    for number, call, name, kind, fault in one_of_each():
         if call in ("read", "open", "size", "names") and isinstance(fault.error, OSError):
             play = disturbed(number, fault)
-            assert not isinstance(play.outcome, type(None)) or name in ("HEAD", "LOCK", "journal", "disk"), (name, kind)
+            assert play.outcome is not None or not name.endswith(".jsonl"), (name, kind)
             assert "Corrupt" not in type(play.outcome).__name__, f"call {number}, {call} of {name}: {kind}"
 
 
