@@ -70,7 +70,7 @@ def polled(state: State, answer_to: Callable[[Question], Answer], slots: int) ->
         task_slots=slots,
         batch=1_000,
         due=tuple(sorted(state.by_id)),
-        source_of=trigger_of,
+        source_of=lambda schedule: trigger_of(schedule.definition.trigger),
     )
     return driven(decide_poll(state, request), answer_to)
 

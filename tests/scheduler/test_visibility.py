@@ -7,12 +7,15 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from duly import Completed, JournalPoisoned, Run, Scheduler
+from duly.journal import Record, read
 from duly.projections import replay
+from duly.scheduler import inspection
 from tests.scheduler.embedding import QUARTERLY, Program, Task, at
 
 
@@ -135,6 +138,29 @@ def test_a_poisoned_scheduler_closes_without_a_word_and_gives_the_journal_up(pro
     scheduler.close()
     program.disk.before_sync = lambda: None
     assert program.open().recovery.replayed >= 2
+
+
+def test_a_page_shows_nothing_that_was_written_after_its_question_and_is_not_durable(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+):
+    scheduler = program.open()
+    gates: list[Gate] = []
+    polls: list[Task[object]] = []
+
+    def read_behind(path: Path, after: int = 0) -> Iterator[Record]:
+        gate, poll = polling_behind(program, scheduler)
+        gates.append(gate)
+        polls.append(poll)
+        return read(path, after)
+
+    scheduler.create("b", QUARTERLY, target="x")
+    monkeypatch.setattr(inspection, "read", read_behind)
+    rows = scheduler.occurrences("b").items
+    gates[0].open()
+    polls[0].outcome()
+    assert [row.disposition for row in rows] == ["interval"]
+    monkeypatch.setattr(inspection, "read", read)
+    assert [row.disposition for row in scheduler.occurrences("b").items] == ["interval", "admitted"]
 
 
 # Fsyncs, counted

@@ -123,6 +123,17 @@ def test_a_wait_on_more_or_on_a_stopped_scheduler_returns_at_once(program: Progr
     assert program.clock.now() == at("09:15")
 
 
+def test_a_wait_on_more_runs_that_are_pending_returns_at_once_though_nothing_is_due(program: Program):
+    scheduler = program.open(batch=1)
+    for _ in range(2):
+        scheduler.run_now(target="x")
+    poll = scheduler.poll(start=True)
+    assert (len(poll.offered), poll.more, poll.next_due) == (1, True, None)
+    scheduler.wait(poll)
+    assert program.clock.now() == at("09:00")
+    assert len(scheduler.poll(start=True).offered) == 1
+
+
 def test_a_manual_clock_is_advanced_to_the_next_due_instant_and_no_further_than_a_minute(program: Program):
     scheduler = program.open()
     scheduler.create("a", Cron("2 * * * *", zone="UTC"), target="x")
