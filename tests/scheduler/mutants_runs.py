@@ -27,15 +27,6 @@ UNSYNCED = """        synced = self._journal.sync
 """
 NOT_STARTED = '    if run.state != "started":\n'
 STILL_RUNNING = "    if isinstance(evidence, StillRunning):\n        return ()\n"
-ABANDONED = """    abandoned = RunAbandoned(
-        at=now,
-        run_id=run.id,
-        schedule_id=run.schedule_id,
-        attempt_id=run.attempt_id,
-        cause="crash" if cause == "crash" else "ambiguous",
-        detail=detail,
-    )
-"""
 SYNC = "            self._journal.sync(through)\n"
 
 MUTANTS = (
@@ -67,11 +58,9 @@ MUTANTS = (
         RECOVERY,
         (
             (
-                ABANDONED,
+                "    abandoned = RunAbandoned(\n",
                 "    from duly.journal.entries import RunInterrupted\n"
-                "    abandoned = RunInterrupted(\n"
-                "        at=now, run_id=run.id, schedule_id=run.schedule_id, attempt_id=run.attempt_id\n"
-                "    )\n",
+                "    abandoned = (lambda *, cause, detail, **rest: RunInterrupted(**rest))(\n",
             ),
         ),
         (f"{RECOVERING}::test_a_started_run_without_evidence_is_abandoned_and_never_retried",),
@@ -121,23 +110,13 @@ MUTANTS = (
     Mutant(
         "anomaly ignored",
         "duly.projections.facts",
-        (
-            (
-                "        if found is not None and found.block is None:\n",
-                "        if found is None:\n            return\n        if False:\n",
-            ),
-        ),
+        (('found.block = Block(sequence, "anomaly"', 'self.ignored = Block(sequence, "anomaly"'),),
         (f"{BOUNDARIES}::test_a_contradiction_blocks_its_schedule_and_no_other",),
     ),
     Mutant(
-        "the attempt is not cleared with its result",
+        "an ambiguous attempt is not cleared",
         RECOVERY,
-        (
-            (
-                "    if run.attempt_id is None:\n        return ()\n    return (AttemptCleared",
-                "    if run is not None:\n        return ()\n    return (AttemptCleared",
-            ),
-        ),
+        (("    return (abandoned, *", "    return (abandoned,) or (abandoned, *"),),
         (f"{RECOVERING}::test_an_active_attempt_without_its_own_evidence_is_ambiguous_and_never_retried",),
     ),
     Mutant(
