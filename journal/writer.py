@@ -8,7 +8,10 @@ Rules kept here:
 - Interruptions (KeyboardInterrupt) may come between any two bytecodes. What is queued changes by one store of a whole
   new value. While the leader works, `_committing` is set; whoever takes the commit lock and finds it set knows that a
   leader never came to its end, and poisons. No rule rests on an except clause being reached.
-- Locks are taken in this order: the caller's own, commit, queue. Both of ours are plain locks, held by `with`.
+- Who leads is settled at a gate, a lock of its own for each commit: the first of those whose lines will go together
+  holds it, waits for the commit before, and takes along all that queued meanwhile; the others wait at it. So nobody
+  whose line is durable ever waits for a later commit.
+- Locks are taken in this order: the caller's own, gate, commit, queue. Ours are plain locks, held by `with`.
 - Nothing here reads a clock.
 """
 
@@ -55,6 +58,8 @@ class Journal:
         self._chain = chain_from(recovered.segments[-1], recovered.place)
         self._queue_lock = threading.Lock()
         self._commit_lock = threading.Lock()
+        self._new_gate: Callable[[], threading.Lock] = threading.Lock
+        self._gate = self._new_gate()
         self._committing = False
         self._closed = False
         self._released = False
@@ -67,7 +72,7 @@ class Journal:
         cls,
         path: str | os.PathLike[str],
         *,
-        now: datetime,
+        now: datetime | None = None,
         create: bool = True,
         lock_timeout: timedelta | None = None,
         disk: Disk | None = None,
@@ -76,10 +81,12 @@ class Journal:
     ) -> Journal:
         """Takes the journal in the folder `path`, creating or recovering it.
 
-        `now` is only checked here; what opening records is the owner's to append. `lock_timeout` is how long to
-        wait for another owner to leave; the wait is counted in pauses of `sleep`, as nothing here reads a clock.
+        What opening records is the owner's to append; its clock reading `now` may be left out, and is refused here if
+        it is naive, before anything was changed. `lock_timeout` is how long to wait for another owner to leave; the
+        wait is counted in pauses of `sleep`, as nothing here reads a clock.
         """
-        microseconds(now)
+        if now is not None:
+            microseconds(now)
         disk = RealDisk() if disk is None else disk
         folder = canonical(path)
         with opening(folder):
@@ -162,18 +169,24 @@ class Journal:
         if self._output.durable >= through:
             return
         self.check()
-        with self._commit_lock:
+        with self._gate:
             if self._output.durable >= through:
                 return
-            self._refuse_interrupted()
             self.check()
-            self._commit()
-            self._output.write_head()
+            with self._commit_lock:
+                if self._output.durable >= through:
+                    return
+                self._refuse_interrupted()
+                self.check()
+                self._commit()
+                self._output.write_head()
 
     def _commit(self) -> None:
         self._committing = True
         try:
             with self._queue_lock:
+                # The gate first: whoever queues after this commit took its lines has to find the next one.
+                self._gate = self._new_gate()
                 items, self._chain = drained(self._chain)
             self._output.commit(items)
         except BaseException as error:
@@ -192,11 +205,9 @@ class Journal:
         """Raises JournalPoisoned if the journal is finished, JournalError if it is closed."""
         if self._pid != os.getpid():
             self.poison(_FORKED)
-        if self._committing and self._poison is None and self._commit_lock.acquire(blocking=False):
-            try:
+        if self._committing and self._poison is None and not self._commit_lock.locked():
+            with self._commit_lock:
                 self._refuse_interrupted()
-            finally:
-                self._commit_lock.release()
         if self._poison is not None:
             raise self._poisoned_error()
         if self._closed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from random import Random
 from types import TracebackType
@@ -159,3 +160,4 @@ def interleave(scheduler: Scheduler, baton: Baton) -> None:
         lock: threading.Lock = getattr(owner, name)
         assert not lock.locked(), name
         setattr(owner, name, BatonLock(baton))
+    vars(journal).update(_gate=BatonLock(baton), _new_gate=partial(BatonLock, baton))
