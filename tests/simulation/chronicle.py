@@ -252,6 +252,7 @@ class Chronicle:
                 schedule.definition = entry.definition
                 if schedule.block_cause == "trigger":
                     schedule.become("blocked", False)
+                    schedule.block_cause = ""
             case SchedulePaused() | ScheduleUnpaused():
                 self.schedules[entry.schedule_id].become("paused", isinstance(entry, SchedulePaused))
             case ScheduleDisabled() | ScheduleEnabled():
