@@ -5,6 +5,8 @@ Rules kept here:
 - What is valid by its own checksum, and continues the line before where that one is known, is copied as it stands,
   whatever its kind, in the order of its sequences; what is lost becomes `EntryLost`. So sequences, and with them run
   ids, keep their meaning.
+- No sequence that may have been given out is given out again: what HEAD, a later segment or a line that is not believed
+  tells of, and is not there at the end, is lost too, and marked as such.
 - The copy is a new journal with a new id: nobody can take it for the original.
 """
 
@@ -23,7 +25,7 @@ from duly.journal.disk import Disk
 from duly.journal.entries import EntryLost
 from duly.journal.errors import ForeignJournal, UnreadableJournal
 from duly.journal.format import MAX_HEADER, Header, crc_fits, envelopes, fits, parse_header, seed
-from duly.journal.mark import read_mark
+from duly.journal.mark import Mark, read_mark
 from duly.journal.ownership import canonical
 from duly.journal.real_disk import RealDisk
 from duly.journal.scanning import line_blocks, raw_line
@@ -69,26 +71,28 @@ def salvage(
     """Copies what is valid of the journal at `path` into a new one in the folder `to`; `at` is the clock reading."""
     disk = RealDisk() if disk is None else disk
     target = disk if target is None else target
-    source = canonical(path)
-    files = _segments(disk, source)
-    crc_seed = seed(_journal_id(disk, source, files))
+    source = _Source(disk, canonical(path))
     _refuse_taken(target, canonical(to))
     copied, lost = 0, list[Lost]()
     with Journal.open(to, now=at, disk=target) as journal:
-        for line in _valid_lines(disk, files, crc_seed):
+
+        def lose(through: int) -> None:
+            first = journal.last_sequence + 1
+            if through >= first:
+                _write_lost(journal, through - first + 1, at)
+                lost.append(Lost(first, through))
+
+        for line in source.lines():
             expected = journal.last_sequence + 1
-            end = line.s + len(line.e)
-            if end <= expected:
+            if line.s + len(line.e) <= expected:
                 continue  # a second copy of what is there already
-            if line.s > expected:
-                _write_lost(journal, line.s - expected, at)
-                lost.append(Lost(expected, line.s - 1))
-                expected = line.s
-            kept = line.e[expected - line.s :]
+            lose(line.s - 1)
+            kept = line.e[max(0, expected - line.s) :]
             journal.enqueue_encoded(_encoder.encode(kept), len(kept), at)
             copied += len(kept)
+        lose(source.given_out)
         journal.sync()
-        return Salvage(source, journal.path, journal.journal_id, copied, tuple(lost))
+        return Salvage(source.folder, journal.path, journal.journal_id, copied, tuple(lost))
 
 
 def _segments(disk: Disk, folder: Path) -> list[Path]:
@@ -112,10 +116,9 @@ def _refuse_taken(disk: Disk, folder: Path) -> None:
         raise ForeignJournal("the folder is not empty", path=folder, hint="Salvage into a new folder")
 
 
-def _journal_id(disk: Disk, folder: Path, files: list[Path]) -> str:
+def _journal_id(disk: Disk, folder: Path, files: list[Path], mark: Mark | None) -> str:
     """The id under which most lines are valid, of those that headers and HEAD tell: a segment may be a stranger's."""
     with reading(folder):
-        mark = read_mark(disk, folder)
         ids = {mark.journal_id} if mark is not None else set[str]()
         ids.update(header.journal_id for header in (_header(disk, path) for path in files) if header is not None)
         if not ids:
@@ -148,30 +151,57 @@ class _Found(NamedTuple):
     size: int
 
 
-def _valid_lines(disk: Disk, files: list[Path], crc_seed: int) -> Iterator[RawLine]:
-    """The valid lines, segment by segment, in the order of their sequences.
+class _Source:
+    """The damaged journal."""
 
-    Where the line before is known, a line has to continue it: one that was edited, and got a new checksum, does not.
-    """
-    for path in files:
-        with reading(path):
-            found = _lines(disk, path, crc_seed)
-            chain: dict[int, set[bytes]] = {}
-            header = _header(disk, path)
-            if header is not None and seed(header.journal_id) == crc_seed:
-                chain[header.first - 1] = {header.h}
-            for line in found:
-                chain.setdefault(line.last, set()).add(line.h)
-            file = disk.open(path)
-            try:
-                for line in sorted(found):
-                    data = disk.read(file, line.offset, line.size)
-                    before = chain.get(line.first - 1)
-                    raw = raw_line(data)
-                    if raw is not None and (before is None or any(fits(data, h, crc_seed) for h in before)):
-                        yield raw
-            finally:
-                disk.close(file)
+    def __init__(self, disk: Disk, folder: Path) -> None:
+        self.folder = folder
+        self._disk = disk
+        self._files = _segments(disk, folder)
+        with reading(folder):
+            mark = read_mark(disk, folder)
+        self._journal_id = _journal_id(disk, folder, self._files, mark)
+        self._seed = seed(self._journal_id)
+        self.given_out = mark.sequence if mark is not None and mark.journal_id == self._journal_id else 0
+        """The highest sequence that may have been acknowledged, as far as was seen beside the valid lines."""
+
+    def lines(self) -> Iterator[RawLine]:
+        """The valid lines, segment by segment, in the order of their sequences.
+
+        Where the line before is known, a line has to continue it: one that was edited, and got a new checksum, does
+        not. (Nor does the one after a line that was edited and got a new hash as well: nobody can tell the two apart.)
+        """
+        for path in self._files:
+            with reading(path):
+                file = self._disk.open(path)
+                try:
+                    yield from self._lines_of(path, file)
+                finally:
+                    self._disk.close(file)
+
+    def _lines_of(self, path: Path, file: int) -> Iterator[RawLine]:
+        found = _lines(self._disk, path, self._seed)
+        chain: dict[int, set[bytes]] = {}
+        header = _header(self._disk, path)
+        if header is None or header.journal_id == self._journal_id:
+            # A segment begins when all before it is durable. Where the header is lost, the name still says so.
+            named = parse_segment(path.name) if header is None else header
+            self._tell(0 if named is None else named.first - 1)
+        if header is not None and header.journal_id == self._journal_id:
+            chain[header.first - 1] = {header.h}
+        for line in found:
+            chain.setdefault(line.last, set()).add(line.h)
+        for line in sorted(found):
+            data = self._disk.read(file, line.offset, line.size)
+            before = chain.get(line.first - 1)
+            raw = raw_line(data)
+            if raw is not None and (before is None or any(fits(data, h, self._seed) for h in before)):
+                yield raw
+            else:
+                self._tell(line.last)
+
+    def _tell(self, sequence: int) -> None:
+        self.given_out = max(self.given_out, sequence)
 
 
 def _lines(disk: Disk, path: Path, crc_seed: int) -> list[_Found]:

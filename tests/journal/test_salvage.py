@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from duly.journal import ForeignJournal, Journal, UnreadableJournal, read, salvage, verify
+from duly.journal import Entry, ForeignJournal, Journal, JournalCorrupt, UnreadableJournal, read, salvage, verify
 from duly.journal.entries import EntryLost
 from duly.journal.salvaging import Lost
 from tests.journal.samples import NOW, fill, note, notes, segments, snapshot
@@ -129,3 +129,54 @@ def test_a_stranger_s_header_does_not_decide_whose_journal_it_is(tmp_path: Path)
     path.write_bytes(stranger + b"".join(lines[1:]))
     assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
     assert [r.entry for r in read(tmp_path / "new")] == notes(*range(1, 9))
+
+
+def entries_of(folder: Path) -> list[Entry]:
+    """What a journal holds."""
+    return [record.entry for record in read(folder)]
+
+
+def test_an_acknowledged_tail_that_was_cut_is_lost_and_its_sequences_are_not_given_out_again(tmp_path: Path):
+    fill(tmp_path / "old", 9, each=2)
+    path = segments(tmp_path / "old")[0]
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
+    with pytest.raises(JournalCorrupt, match="up to 18 were acknowledged"):
+        Journal.open(tmp_path / "old")
+    result = salvage(tmp_path / "old", tmp_path / "new", NOW)
+    assert str(result) == f"6 entries copied to {tmp_path / 'new'}, 12 lost"
+    assert result.lost == (Lost(7, 18),)
+    assert entries_of(tmp_path / "new") == [*notes(*range(1, 7)), *[EntryLost(at=NOW)] * 12]
+    with Journal.open(tmp_path / "new") as journal:
+        assert journal.append(notes(19), NOW) == 19
+    assert verify(tmp_path / "new").intact
+
+
+@pytest.mark.parametrize("header", [True, False], ids=["whole header", "lost header"])
+def test_a_segment_without_a_single_valid_line_tells_what_came_before_it(header: bool, tmp_path: Path):
+    fill(tmp_path / "old", 8, segment_bytes=700)
+    (tmp_path / "old" / "HEAD").unlink()
+    *_, before, last = segments(tmp_path / "old")
+    before.unlink()
+    last.write_bytes(last.read_bytes().splitlines(keepends=True)[0] if header else b"x" * 500)
+    lost = Lost(int(before.stem[9:]), int(last.stem[9:]) - 1)
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == (lost,)
+    assert len(entries_of(tmp_path / "new")) == lost.last
+
+
+def test_a_last_line_that_is_not_believed_has_still_used_its_sequences(tmp_path: Path):
+    fill(tmp_path / "old", 3)
+    (tmp_path / "old" / "HEAD").unlink()
+    path = segments(tmp_path / "old")[0]
+    header, first, second, third = path.read_bytes().splitlines(keepends=True)
+    edited = third[14:-1].replace(b'"run_id":3', b'"run_id":7')
+    crc = zlib.crc32(edited, zlib.crc32(bytes.fromhex(header[98:130].decode())))
+    path.write_bytes(header + first + second + b'{"c":"%08x%b\n' % (crc, edited))
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == (Lost(3, 3),)
+
+
+def test_the_head_of_another_journal_makes_nothing_lost(tmp_path: Path):
+    fill(tmp_path / "old", 3)
+    fill(tmp_path / "other", 9)
+    (tmp_path / "old" / "HEAD").write_bytes((tmp_path / "other" / "HEAD").read_bytes())
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
+    assert entries_of(tmp_path / "new") == notes(1, 2, 3)
