@@ -12,7 +12,7 @@ if __name__ != "duly.projections":
 from duly.projections.dump import PROJECTIONS, dump
 from duly.projections.facts import Anomaly
 from duly.projections.history import BadCursor, History, Page, Row
-from duly.projections.replay import replay
+from duly.projections.replay import NaiveInstant, replay
 from duly.projections.runs import Run
 from duly.projections.schedules import Block, Schedule
 from duly.projections.state import NotRecorded, State
@@ -23,6 +23,7 @@ __all__ = [
     "BadCursor",
     "Block",
     "History",
+    "NaiveInstant",
     "NotRecorded",
     "Page",
     "Row",

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from duly.journal import read
+from duly.journal.errors import Error
 from duly.projections.history import History, Page, page_of
 from duly.projections.state import NotRecorded, State
 
@@ -18,12 +19,16 @@ def replay(path: Path | str, *, until: int | datetime | None = None, confirmed: 
     """The state of the journal at `path`.
 
     `until` is a sequence, or an aware instant, which means the last entry whose `at` is not later. With `confirmed`,
-    entries that HEAD does not prove durable yet are left out. Raises the journal's errors.
+    entries that HEAD does not prove durable yet are left out. Raises NaiveInstant, and the journal's errors.
     """
-    through = until if until is None or isinstance(until, int) else _last_sequence_at(path, until)
+    through = None if until is None else last_sequence(path, until)
     state = ReplayedState(Path(path))
     state.read_on(through=through, confirmed=confirmed)
     return state
+
+
+class NaiveInstant(Error, ValueError):
+    """A datetime without a time zone was given where an instant is needed."""
 
 
 class ReplayedState(State):
@@ -70,5 +75,11 @@ class ReplayedState(State):
             self.apply(record.sequence, record.entry)
 
 
-def _last_sequence_at(path: Path | str, instant: datetime) -> int:
-    return max((record.sequence for record in read(path) if record.entry.at <= instant), default=0)
+def last_sequence(path: Path | str, until: int | datetime) -> int:
+    """The sequence that `until` means: itself, or of an instant the last entry whose `at` is not later, 0 if there is
+    none. Clocks go back, so that an entry before it may well have a later `at`. Raises NaiveInstant."""
+    if isinstance(until, int):
+        return until
+    if until.utcoffset() is None:
+        raise NaiveInstant(f"until: {until!r} is naive: it names no instant. Give it a time zone, UTC for example.")
+    return max((record.sequence for record in read(path) if record.entry.at <= until), default=0)

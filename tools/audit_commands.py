@@ -20,11 +20,11 @@ from duly.projections import PROJECTIONS, State
 from duly.projections import dump as dumped
 from duly.projections import replay as replayed
 from duly.scheduler.clock import SystemClock
+from duly.tools.exit_codes import BAD, FINE
 from duly.tools.moments import describe_instant
 from duly.tools.options import Parsed, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output, working
 
-BAD = 1
 LONGEST_CELL = 48
 FEWEST_COLUMNS = 1
 DERIVED = "occurrence_id"
@@ -51,7 +51,7 @@ def verify(context: click.Context, journal: str, expect: tuple[int, str] | None,
         _show_verification(output, found, state)
     else:
         output.document("duly.verify/1", _verification_document(found, state))
-    context.exit(0 if found.intact and not state.anomaly_count else BAD)
+    context.exit(FINE if found.intact and not state.anomaly_count else BAD)
 
 
 @click.command(short_help="Rebuild the state at any point; its summary and digest.")
@@ -149,7 +149,7 @@ def salvage(context: click.Context, journal: str, to: str, output: Output) -> No
             "lost": [{"first": lost.first, "last": lost.last} for lost in found.lost],
         }
         output.document("duly.salvage/1", document)
-    context.exit(BAD if found.lost else 0)
+    context.exit(BAD if found.lost else FINE)
 
 
 def _show_verification(output: Output, found: Verification, state: State) -> None:

@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -27,12 +28,21 @@ from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownSchedu
 from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.demo_command import demo
+from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
 from duly.tools.schedule_commands import import_crontab, upcoming
 
-FINE, BAD, USAGE, UNREADABLE, OUR_FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 141
+REMEDIES = {
+    errno.ENOSPC: "Make room on that disk, and do it again.",
+    errno.EDQUOT: "Make room on that disk, and do it again.",
+    errno.EROFS: "Name a folder that can be written.",
+    errno.EIO: "Look at the system's log: the disk may be failing.",
+    errno.EMFILE: "Allow more open files (ulimit -n).",
+    errno.ENAMETOOLONG: "Name a shorter path.",
+}
+"""What to do about an error of the operating system, where checking the path is not it."""
 
 EXPLAINED = """An embeddable, event-sourced scheduler: the command line reads what was decided, and why.
 
@@ -92,7 +102,7 @@ def exit_code_of(error: Exception) -> int:
             return OUR_FAULT
 
 
-def describe_error(error: Exception) -> tuple[str, str]:
+def message_and_remedy(error: Exception) -> tuple[str, str]:
     """What happened, and what to do about it."""
     match error:
         case click.UsageError():
@@ -100,21 +110,28 @@ def describe_error(error: Exception) -> tuple[str, str]:
             return error.format_message(), f"See {path} --help."
         case click.ClickException():
             return error.format_message(), ""
-        case OSError(filename=filename, strerror=strerror) if filename and strerror:
-            return f"{filename}: {strerror}", "Check the path and its permissions."
         case JournalError() | SchedulerError():
             hint = error.hint
             return str(error).removesuffix(hint).rstrip(" ."), hint
-        case Error() | OSError():
+        case OSError():
+            return _of_the_system(error)
+        case Error():
             return str(error), ""
         case _:
             said = f"{type(error).__name__}: {error}".rstrip(": ")
             return f"this is a fault of duly itself: {said}", "Please report it, with what DULY_TRACEBACK=1 shows."
 
 
+def _of_the_system(error: OSError) -> tuple[str, str]:
+    if not error.strerror:
+        return str(error) or type(error).__name__, "Check the paths that were named, and their disk."
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror}", REMEDIES.get(error.errno or 0, "Check the path and its permissions.")
+
+
 def _report(error: Exception, *, as_json: bool) -> int:
     code = exit_code_of(error)
-    message, hint = describe_error(error)
+    message, hint = message_and_remedy(error)
     if as_json:
         document: dict[str, Any] = {"schema": "duly.error/1", "error": type(error).__name__, "message": message}
         document |= {"hint": hint, "exit_code": code}

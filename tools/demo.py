@@ -69,7 +69,7 @@ def play(  # noqa: PLR0913 - a story has many circumstances
     """Live through the two weeks, leave journal and crontab in `folder`, and tell what was done."""
     crontab = parse_crontab(text, source=source, system=system, zone=zone)
     if not crontab.entries:
-        raise DemoFailed(f"{source} has no entry that could be kept")
+        raise DemoFailed(f"{source} has no entry that could be kept. See what `duly import --dry-run` says of it.")
     kept = folder / "crontab"
     kept.write_bytes(text.encode("utf-8", "surrogateescape"))
     company = _Company(folder / "journal", kept, zone, system, progress or (lambda at: None))
@@ -119,7 +119,10 @@ class _Company:
             if part is None:
                 complaints.seek(0)
                 said = complaints.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-                raise DemoFailed(f"an owner of the demo's journal ended too early: {said[-1]}")
+                raise DemoFailed(
+                    f"an owner of the demo's journal ended too early: {said[-1].rstrip('.')}. "
+                    "Try another folder with --keep, on a local disk with room."
+                )
         return part
 
     def _follow(self, process: subprocess.Popen[str]) -> _Part | None:

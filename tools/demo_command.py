@@ -14,12 +14,11 @@ from duly.scheduler.zones import zone_of
 from duly.tools.demo import BEGIN, END, Progress, new_folder, play
 from duly.tools.demo_findings import find_out, findings_document
 from duly.tools.demo_report import print_findings
+from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
 from duly.tools.options import output_options
 from duly.tools.output import Output, counting_bar
 from duly.tools.schedule_commands import read_crontab
-
-BAD = 1
 
 
 @click.command(short_help="The main job in ten seconds: two weeks, a downtime, a kill.")
@@ -52,7 +51,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one parameter for each option
         print_findings(output, story, found)
     else:
         output.document("duly.demo/1", findings_document(story, found))
-    context.exit(0 if found.right else BAD)
+    context.exit(FINE if found.right else BAD)
 
 
 def _empty_folder(name: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from duly.journal.entries import (
     AttemptCleared,
@@ -69,33 +69,44 @@ REASONS: dict[SkipReason, str] = {
     "operator": "by an operator",
 }
 LONGEST_VALUE = 80
+Moving: TypeAlias = (
+    ScheduleCreated
+    | ScheduleEdited
+    | SchedulePaused
+    | ScheduleUnpaused
+    | ScheduleDisabled
+    | ScheduleEnabled
+    | ScheduleDeleted
+)
+"""The entries that move a schedule's watermark by themselves."""
 
 
 def describe_entry(entry: Entry) -> str:  # noqa: PLR0911, PLR0912 - one case for each kind
     """What this entry records, in one line without its sequence, its clock reading and its schedule."""
     match entry:
         case ScheduleCreated(definition=definition):
-            return f"created: {describe_definition(definition)}{_ending(entry.exhausts)}{_by(entry)}"
+            return f"created: {describe_definition(definition)}{_moved(entry)}{_by(entry)}"
         case ScheduleEdited(definition=definition, revision=revision, changed=changed):
             what = f" ({', '.join(changed)})" if changed else ""
-            return f"edited to revision {revision}{what}: {describe_definition(definition)}{_by(entry)}"
+            return f"edited to revision {revision}{what}: {describe_definition(definition)}{_moved(entry)}{_by(entry)}"
         case SchedulePaused():
-            return f"paused{_by(entry)}"
+            return f"paused{_moved(entry)}{_by(entry)}"
         case ScheduleUnpaused():
-            return f"unpaused{_covered(entry.covers_after, entry.covers_through)}{_by(entry)}"
+            return f"unpaused{_moved(entry)}{_by(entry)}"
         case ScheduleDisabled():
-            return f"disabled{_by(entry)}"
+            return f"disabled{_moved(entry)}{_by(entry)}"
         case ScheduleEnabled():
-            return f"enabled{_covered(entry.covers_after, entry.covers_through)}{_by(entry)}"
+            return f"enabled{_moved(entry)}{_by(entry)}"
         case ScheduleDeleted():
-            return f"deleted{_by(entry)}"
+            return f"deleted{_moved(entry)}{_by(entry)}"
         case ScheduleBlocked(cause=cause, reason=reason):
             return f"BLOCKED ({cause}): {reason}{_by(entry)}"
         case ScheduleUnblocked():
             return f"unblocked{_by(entry)}"
         case ScheduleRebaselined(through=through, regressed=regressed):
             way = "moved back" if regressed else "moved"
-            return f"watermark {way} to {describe_instant(through)}{_by(entry)}"
+            covered = _covered(entry.covers_after, through)
+            return f"watermark {way} to {describe_instant(through)}{covered}{_ending(entry.exhausts)}{_by(entry)}"
         case ExternalRunRecorded(started_at=started_at):
             return f"external run recorded, started {describe_instant(started_at)}{_by(entry)}"
         case CalendarChanged(was=was, next=next_one):
@@ -219,6 +230,11 @@ def _ownership(entry: JournalOpened | JournalClosed) -> str:
 def _late(at: datetime, scheduled_at: datetime) -> str:
     late = at - scheduled_at
     return f", {describe_duration(late)} late" if late.total_seconds() >= 1 else ""
+
+
+def _moved(entry: Moving) -> str:
+    """What the entry covered, and whether anything is still to come."""
+    return f"{_covered(entry.covers_after, entry.covers_through)}{_ending(entry.exhausts)}"
 
 
 def _ending(exhausts: bool) -> str:

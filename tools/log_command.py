@@ -1,7 +1,7 @@
 """`duly log`: the decisions, one a line, oldest first.
 
 Rules kept here: it reads a live journal as well as a closed one; what is followed is shown once it is confirmed
-durable, because only that cannot vanish any more.
+durable, because only that cannot vanish any more; `--until` ends where a replay with the same `--until` ends.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +17,10 @@ import click
 import msgspec
 
 from duly.journal import Record, read
+from duly.projections.replay import last_sequence
 from duly.tools.describe import describe_entry
-from duly.tools.options import POSITION, after_position, journal_argument, output_options, until_option
+from duly.tools.following import Following
+from duly.tools.options import POSITION, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output
 
 LOOK_AGAIN = 0.5
@@ -28,7 +31,12 @@ SCHEMA = "duly.log/1"
 @click.command(short_help="The decisions, one per line, readable.")
 @journal_argument
 @click.option("-s", "--schedule", "schedules", multiple=True, metavar="ID", help="Only this schedule; can be repeated.")
-@click.option("--since", type=POSITION, metavar="SEQ|INSTANT", help="Begin at this sequence or instant.")
+@click.option(
+    "--since",
+    type=POSITION,
+    metavar="SEQ|INSTANT",
+    help="Begin at this sequence, or with the first entry at or after it.",
+)
 @until_option
 @click.option("-n", "--last", type=click.IntRange(min=0), metavar="N", help="Only the last N of them.")
 @click.option("-f", "--follow", is_flag=True, help="Stay and show what is decided from now on, until Ctrl-C.")
@@ -51,39 +59,43 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise click.UsageError("--follow has no end, so it does not go with --until.")
     if follow and output.format is Format.JSON:
         raise click.UsageError("A document that never ends is no JSON: use --format jsonl with --follow.")
-    reading = Reading(journal)
-    chosen: Iterator[Record] = (
-        record
-        for record in reading.records(since, until, only_confirmed=follow)
-        if _is_wanted(record, schedules, since, until)
-    )
+    choice = Choice(frozenset(schedules), since if isinstance(since, datetime) else None)
+    after = max(since - 1, 0) if isinstance(since, int) else 0
+    following = Following(journal, after=after)
+    chosen = choice.of(following.records() if follow else recorded(journal, after, until))
     if last is not None:
         chosen = iter(deque(chosen, maxlen=last))
     _show(output, chosen)
     while follow:
         output.flush()
         time.sleep(LOOK_AGAIN)
-        _show(output, (one for one in reading.records(None, None, only_confirmed=True) if _is_wanted(one, schedules)))
+        _show(output, choice.of(following.records()))
 
 
-class Reading:
-    """A journal that is read on from where the last look ended."""
+def recorded(journal: str, after: int, until: int | datetime | None) -> Iterator[Record]:
+    """The entries above `after`, up to where `replay` would stop for the same `until`."""
+    through = None if until is None else last_sequence(journal, until)
+    for record in read(journal, after=after):
+        if through is not None and record.sequence > through:
+            return
+        yield record
 
-    def __init__(self, journal: str) -> None:
-        self.journal = journal
-        self.sequence = 0
 
-    def records(
-        self, since: int | datetime | None, until: int | datetime | None, *, only_confirmed: bool
-    ) -> Iterator[Record]:
-        """What was not seen yet. A sequence to begin or to end at spares the reading of what lies outside."""
-        if isinstance(since, int):
-            self.sequence = max(self.sequence, since - 1)
-        for record in read(self.journal, after=self.sequence):
-            if (only_confirmed and not record.confirmed) or (isinstance(until, int) and record.sequence > until):
-                return
-            self.sequence = record.sequence
-            yield record
+@dataclass
+class Choice:
+    """Which entries are shown: those of some schedules (of all, if none is named), from the first one on that is not
+    earlier than `begin`. What follows that one is shown even where the clock went back."""
+
+    schedules: frozenset[str]
+    begin: datetime | None
+
+    def of(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            if self.begin is not None and record.entry.at < self.begin:
+                continue
+            self.begin = None
+            if not self.schedules or getattr(record.entry, "schedule_id", None) in self.schedules:
+                yield record
 
 
 def describe_record(record: Record) -> str:
@@ -102,19 +114,6 @@ def record_row(record: Record) -> dict[str, Any]:
         "text": describe_entry(record.entry),
         "entry": msgspec.to_builtins(record.entry),
     }
-
-
-def _is_wanted(
-    record: Record,
-    schedules: tuple[str, ...],
-    since: int | datetime | None = None,
-    until: int | datetime | None = None,
-) -> bool:
-    if schedules and getattr(record.entry, "schedule_id", None) not in schedules:
-        return False
-    if isinstance(since, datetime) and record.entry.at < since:
-        return False
-    return not after_position(record.sequence, record.entry.at, until)
 
 
 def _show(output: Output, records: Iterator[Record]) -> None:

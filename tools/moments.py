@@ -11,6 +11,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+DESCRIBED = ("d", "h", "m", "s")  # days are easier to compare than weeks
 LONGEST = timedelta(days=36_600)
 _DURATION = re.compile(r"(?:[0-9]{1,9}[wdhms])+", re.ASCII)
 _PART = re.compile(r"([0-9]+)([wdhms])", re.ASCII)
@@ -33,10 +34,8 @@ def describe_duration(duration: timedelta) -> str:
     if duration < timedelta():
         return f"-{describe_duration(-duration)}"
     whole, parts = duration.days * 86_400 + duration.seconds, ""
-    for unit, size in UNITS.items():
-        if unit in "wms" and parts == "" and unit == "w":
-            continue  # days are easier to compare than weeks
-        count, whole = divmod(whole, size)
+    for unit in DESCRIBED:
+        count, whole = divmod(whole, UNITS[unit])
         if unit == "s" and duration.microseconds:
             parts += f"{count + duration.microseconds / 1_000_000:g}s"
         elif count:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -94,13 +93,6 @@ def until_option(command: Command) -> Command:
     """Adds --until: the last entry to look at."""
     described = "Stop after this sequence, or after the last entry that is not later than this instant."
     return click.option("--until", type=POSITION, metavar="SEQ|INSTANT", help=described)(command)
-
-
-def after_position(sequence: int, at: datetime, position: int | datetime | None) -> bool:
-    """Whether an entry lies after the position."""
-    if position is None:
-        return False
-    return sequence > position if isinstance(position, int) else at > position
 
 
 _JOURNAL = click.option(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from duly.journal import Entry, Journal, RealDisk
-from duly.projections import replay
+from duly.projections import NaiveInstant, replay
 from tests.projections.samples import DAY, admitted, at, completed, created, folded, opened, regressed, started
 
 RECORD: list[Entry] = [
@@ -144,6 +144,13 @@ def test_a_replay_writes_nothing(tmp_path: Path):
     assert {
         path: (path.read_bytes(), path.stat().st_mtime_ns) for path in journal.rglob("*") if path.is_file()
     } == before
+
+
+def test_a_point_in_time_without_a_zone_is_refused_with_a_typed_error(tmp_path: Path):
+    journal = written(tmp_path / "j", *RECORD)
+    with pytest.raises(NaiveInstant, match="names no instant"):
+        replay(journal, until=datetime(2026, 3, 2, 9, 15))  # noqa: DTZ001 - that is the point
+    assert replay(journal, until=datetime(2026, 3, 2, 9, 15, tzinfo=UTC)).sequence > 0
 
 
 def test_the_settings_in_force_are_those_of_the_last_owner(tmp_path: Path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 import duly as package
 from duly.journal import Journal
 from duly.journal.entries import RunCompleted
-from duly.tools.cli import cli, exit_code_of
+from duly.tools import exit_codes
+from duly.tools.cli import cli, exit_code_of, message_and_remedy
 from tests.tools import golden
 from tests.tools.conftest import Duly
 from tests.tools.eventful import hostile_text_is_escaped
@@ -269,6 +272,28 @@ def test_an_interrupt_ends_with_130_and_without_a_word(journal: Path, duly: Duly
 
 def test_a_file_that_may_not_be_read_is_unreadable():
     assert exit_code_of(PermissionError(13, "Permission denied", "journal/HEAD")) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "state"), ("state: No space left on device", "Make room")),
+        (OSError(errno.EIO, "Input/output error"), ("Input/output error", "Look at the system's log")),
+        (PermissionError(errno.EACCES, "Permission denied", "state"), ("state: Permission denied", "Check the path")),
+        (OSError("odd"), ("odd", "Check the paths")),
+        (OSError(), ("OSError", "Check the paths")),
+    ],
+)
+def test_an_error_of_the_operating_system_comes_with_what_to_do(error: OSError, told: tuple[str, str]):
+    message, remedy = message_and_remedy(error)
+    assert (message, remedy[: len(told[1])]) == told
+
+
+def test_an_exit_code_is_named_in_one_place():
+    names = [name for name in vars(exit_codes) if name.isupper()]
+    for path in Path(exit_codes.__file__).parent.glob("*.py"):
+        defined = re.findall(rf"^(?:{'|'.join(names)})\b[^\n=]*=", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert (path.name, bool(defined)) == (path.name, path.name == "exit_codes.py")
 
 
 def test_every_command_explains_itself_with_an_example(duly: Duly):

@@ -1,6 +1,8 @@
 """Every kind of entry has its sentence."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -77,7 +79,7 @@ SENTENCES: list[tuple[Entry, str]] = [
         "edited to revision 2 (overlap, misfire): 0 * * * * UTC fold=first -> metrics revision=r7 "
         "overlap=parallel max=2 misfire=skip lateness=5m",
     ),
-    (SchedulePaused(at=AT, schedule_id="a", covers_through=AT, actor="ann"), "paused (by ann)"),
+    (SchedulePaused(at=AT, schedule_id="a", covers_after=AT, covers_through=AT, actor="ann"), "paused (by ann)"),
     (
         ScheduleUnpaused(at=AT, schedule_id="a", covers_after=DUE, covers_through=AT),
         "unpaused; what lay after 2026-03-29T01:00:00Z through 2026-03-29T01:00:05Z does not run",
@@ -219,6 +221,38 @@ def test_a_rule_is_described_as_it_would_be_written_down(rule: TriggerRule, said
 )
 def test_an_abandoned_run_says_why(abandoned: RunAbandoned, said: str):
     assert describe_entry(abandoned) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (SchedulePaused, "paused"),
+        (ScheduleUnpaused, "unpaused"),
+        (ScheduleDisabled, "disabled"),
+        (ScheduleEnabled, "enabled"),
+        (ScheduleDeleted, "deleted"),
+        (
+            partial(ScheduleEdited, revision=2, definition=NIGHTLY),
+            f"edited to revision 2: {describe_definition(NIGHTLY)}",
+        ),
+    ],
+)
+def test_whatever_moves_the_watermark_says_what_it_covered_and_whether_it_was_the_last(
+    kind: Callable[..., Entry], said: str
+):
+    covering = kind(at=AT, schedule_id="a", covers_after=DUE, covers_through=AT, exhausts=True, actor="ann")
+    assert describe_entry(covering) == (
+        f"{said}; what lay after 2026-03-29T01:00:00Z through 2026-03-29T01:00:05Z does not run; "
+        "there are no more (by ann)"
+    )
+
+
+def test_a_moved_watermark_says_what_it_covered():
+    moved = ScheduleRebaselined(at=AT, schedule_id="a", covers_after=DUE, through=NEWER, exhausts=True)
+    assert describe_entry(moved) == (
+        "watermark moved to 2026-03-29T02:00:00Z; what lay after 2026-03-29T01:00:00Z through 2026-03-29T02:00:00Z "
+        "does not run; there are no more"
+    )
 
 
 def test_a_long_result_is_cut_short():
