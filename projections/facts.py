@@ -14,7 +14,7 @@ import msgspec
 
 from duly.journal.entries import Definition, Entry, JournalOpened, kind_of
 from duly.projections.runs import Run
-from duly.projections.schedules import Block, ScheduleState
+from duly.projections.schedules import Block, ScheduleState, may_block
 
 RECENT_RUNS = 1_000
 """How many ended runs stay in memory."""
@@ -92,5 +92,5 @@ class Facts:
         if len(self.anomalies) < RECENT_ANOMALIES:
             self.anomalies.append(anomaly)
         found = self.by_id.get(schedule_id) if schedule_id is not None else None
-        if found is not None and found.block is None:
+        if found is not None and may_block(found.block):
             found.block = Block(sequence, "anomaly", f"{anomaly.kind} at {sequence} contradicts the record: {text}")

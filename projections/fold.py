@@ -50,7 +50,7 @@ from duly.journal.entries import (
 from duly.projections.facts import RECENT_REQUESTS, RECENT_RUNS, Facts, Request
 from duly.projections.ranges import extended, range_holding
 from duly.projections.runs import Run, RunEntry, admitted_run, advanced, contradiction
-from duly.projections.schedules import Block, ScheduleState
+from duly.projections.schedules import Block, ScheduleState, may_block
 
 FIRST_INSTANT: Final = datetime(1972, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(2101, 1, 1, tzinfo=UTC)
@@ -59,12 +59,12 @@ LAST_INSTANT: Final = datetime(2101, 1, 1, tzinfo=UTC)
 KEPT_REASONS: Final = frozenset({"overlap", "preflight", "spent", "operator"})
 """Skips that stay decided when the clock steps back behind them."""
 
-_Baseline: TypeAlias = (
+_Rebased: TypeAlias = (
     ScheduleEdited | SchedulePaused | ScheduleUnpaused | ScheduleDisabled | ScheduleEnabled | ScheduleDeleted
 )
 _Commanded: TypeAlias = (
     ScheduleCreated
-    | _Baseline
+    | _Rebased
     | ScheduleBlocked
     | ScheduleUnblocked
     | ScheduleRebaselined
@@ -236,7 +236,7 @@ def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
 def _existing(
     state: Facts,
     sequence: int,
-    entry: _Baseline | ScheduleBlocked | ScheduleUnblocked | ScheduleRebaselined | ExternalRunRecorded,
+    entry: _Rebased | ScheduleBlocked | ScheduleUnblocked | ScheduleRebaselined | ExternalRunRecorded,
 ) -> ScheduleState | None:
     schedule = state.by_id.get(entry.schedule_id)
     if schedule is None or schedule.deleted:
@@ -246,7 +246,7 @@ def _existing(
     return schedule
 
 
-def _fold_baseline(state: Facts, sequence: int, entry: _Baseline) -> None:
+def _fold_baseline(state: Facts, sequence: int, entry: _Rebased) -> None:
     schedule = _existing(state, sequence, entry)
     if schedule is None:
         return
@@ -287,7 +287,7 @@ def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUn
         return
     if isinstance(entry, ScheduleUnblocked):
         schedule.block = None
-    elif schedule.block is None:
+    elif schedule.block is None or (may_block(schedule.block) and entry.cause != "trigger"):
         schedule.block = Block(sequence, entry.cause, entry.reason)
     _note_request(state, sequence, entry)
 

@@ -18,6 +18,7 @@ from duly.journal.entries import (
     Json,
     Misfire,
     Overlap,
+    SourceRule,
     TriggerRule,
 )
 from duly.projections.ranges import Ranges
@@ -31,6 +32,11 @@ class Block(msgspec.Struct, frozen=True):
     sequence: int
     cause: BlockCause
     reason: str
+
+
+def may_block(block: Block | None) -> bool:
+    """Whether another cause may block: an edit may free what a trigger blocked, so all others go first."""
+    return block is None or block.cause == "trigger"
 
 
 class ScheduleState(msgspec.Struct, gc=False):
@@ -120,4 +126,11 @@ def view(of: ScheduleState, trigger: Trigger) -> Schedule[Trigger]:
 
 def rule_view(of: ScheduleState) -> Schedule[TriggerRule]:
     """The view with the on-disk rule."""
-    return view(of, of.definition.trigger)
+    return view(of, rule_copy(of.definition.trigger))
+
+
+def rule_copy(rule: TriggerRule) -> TriggerRule:
+    """The rule, sharing nothing with the state that can be changed."""
+    if not isinstance(rule, SourceRule):
+        return rule
+    return msgspec.json.decode(msgspec.json.encode(rule), type=SourceRule)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Unpack, cast
+from typing import Any, Unpack, cast
 
 import msgspec
 
@@ -29,6 +29,7 @@ from duly.scheduler.copies import run_copy
 from duly.scheduler.decisions.administration import (
     Command,
     Switch,
+    changed_fields,
     decide_block,
     decide_create,
     decide_edit,
@@ -53,9 +54,6 @@ from duly.scheduler.inputs import parse_input
 from duly.scheduler.inspection import Inspection
 from duly.scheduler.instants import in_range, require_aware
 from duly.scheduler.sources import OccurrenceSource
-
-CHUNK_ENTRIES: Final = 1_000
-CHUNK_BYTES: Final = 1 << 20
 
 
 class Administration(Inspection):
@@ -82,7 +80,9 @@ class Administration(Inspection):
 
         def decide() -> Schedule[OccurrenceSource]:
             command = self._command(actor, note, request, now=self._usable_now())
-            if not self._is_repeated(command, schedule_id, ScheduleCreated):
+            if self._is_repeated(command, schedule_id, ScheduleCreated):
+                self._check_same(command, self._state.by_id[schedule_id], definition)
+            else:
                 self._record(self._created(schedule_id, definition, command), command.at)
                 self.wake()
             return self._shown(self._state.by_id[schedule_id])
@@ -90,10 +90,11 @@ class Administration(Inspection):
         return self._exclusively(decide)
 
     def create_many(
-        self, schedules: Iterable[Mapping[str, Any]], *, actor: str = "", note: str = ""
+        self, schedules: Iterable[Mapping[str, Any]], *, actor: str = "", note: str = "", request: str = ""
     ) -> tuple[Schedule[OccurrenceSource], ...]:
         """Begins many schedules, each given as a mapping of `create`'s arguments; all are checked before the first is
-        recorded. They are written in chunks, each atomic; a crash between chunks leaves whole chunks."""
+        recorded. They are written in chunks, each atomic; a crash between chunks leaves whole chunks, and a retry with
+        the same `request` key creates the rest. Raises as `create` does."""
         parsed: list[tuple[str, Definition]] = []
         for one in schedules:
             if not isinstance(one, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
@@ -103,16 +104,19 @@ class Administration(Inspection):
             parsed.append((schedule_id, parse_definition(cast("DefinitionFields", fields))))
 
         def decide() -> tuple[Schedule[OccurrenceSource], ...]:
-            command = self._command(actor, note, now=self._usable_now())
+            command = self._command(actor, note, request, now=self._usable_now())
             seen: set[str] = set()
             entries: list[Entry] = []
             for schedule_id, definition in parsed:
                 if schedule_id in seen:
                     raise _duplicate(schedule_id, "stands twice in this call")
                 seen.add(schedule_id)
-                entries.extend(self._created(schedule_id, definition, command))
-            for chunk in _chunks(entries):
-                self._record(chunk, command.at)
+                own = msgspec.structs.replace(command, request=f"{request}/{schedule_id}" if request else "")
+                if self._is_repeated(own, schedule_id, ScheduleCreated):
+                    self._check_same(own, self._state.by_id[schedule_id], definition)
+                else:
+                    entries.extend(self._created(schedule_id, definition, own))
+            self._record_in_chunks(entries, command.at)
             self.wake()
             return tuple(self._shown(self._state.by_id[schedule_id]) for schedule_id, _ in parsed)
 
@@ -287,7 +291,7 @@ class Administration(Inspection):
                 raise SchedulerClosed("the scheduler admits no more runs", hint="Reopen it, then run_now() again")
             schedule = None if schedule_id is None else self._living(schedule_id)
             require_unblocked(self._state, schedule_id)
-            entry = self._driven(decide_manual_run(schedule, named, bindings, checked, command))
+            entry = self._answers.drive(decide_manual_run(schedule, named, bindings, checked, command))
             run_id = self._record((entry,), command.at)
             self.wake()
             return run_copy(self._state.runs_open[run_id])
@@ -333,23 +337,27 @@ class Administration(Inspection):
             "Take another key for another command.",
         )
 
+    def _check_same(self, command: Command, schedule: ScheduleState, definition: Definition) -> None:
+        """Raises DefinitionError if a retried creation means another schedule than the one that took effect."""
+        changed = changed_fields(schedule.definition, definition)
+        if changed and schedule.revision == 1:
+            problem = f"created schedule {schedule.id!r} with another {', '.join(changed)}"
+            raise DefinitionError("request", command.request, problem, "Take another key, or edit() the schedule.")
+
     def _shown(self, schedule: ScheduleState) -> Schedule[OccurrenceSource]:
         return view(schedule, self._shown_trigger(schedule))
 
 
 def _is_as_declared(schedule: ScheduleState, definition: Definition) -> bool:
-    if schedule.definition == definition:
+    if not changed_fields(schedule.definition, definition):
         return True
     finished = schedule.exhausted and isinstance(definition.trigger, OneShotRule)
-    return finished and schedule.definition.trigger == definition.trigger
+    return finished and "trigger" not in changed_fields(schedule.definition, definition)
 
 
 def _duplicate(schedule_id: str, why: str) -> DuplicateSchedule:
-    return DuplicateSchedule(
-        f"schedule {schedule_id!r} {why}",
-        schedule_id=schedule_id,
-        hint="Take another id, or edit() the one there is",
-    )
+    hint = "Take another id" if "deleted" in why else "Take another id, or edit() the one there is"
+    return DuplicateSchedule(f"schedule {schedule_id!r} {why}", schedule_id=schedule_id, hint=hint)
 
 
 def _instant(field: str, instant: datetime) -> datetime:
@@ -357,17 +365,3 @@ def _instant(field: str, instant: datetime) -> datetime:
     if not in_range(instant):
         raise DefinitionError(field, instant, "lies outside of what is supported", "Give an instant in 1972 to 2100.")
     return instant.astimezone(UTC)
-
-
-def _chunks(entries: list[Entry]) -> Iterable[list[Entry]]:
-    chunk: list[Entry] = []
-    size = 0
-    for entry in entries:
-        length = len(msgspec.json.encode(entry))
-        if chunk and (len(chunk) >= CHUNK_ENTRIES or size + length > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(entry)
-        size += length
-    if chunk:
-        yield chunk

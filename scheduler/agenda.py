@@ -1,8 +1,8 @@
 """The agenda: which schedules have something due, found through an index and never by looking at all of them.
 
 Rules: it is a cache of what the state and the calendar say, rebuilt at open and never recorded; a schedule is looked
-at again only after an entry about it; what it calls due is decided by admission alone, so that a stale line in it
-costs a look and nothing else.
+at again after an entry about it and after each of its turns; what it calls due is decided by admission alone, so that
+a stale line in it costs one look and nothing else.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class Agenda:
         self._coming = Queue()
         self._waiting = Queue()
         self._due: dict[str, datetime] = {}
-        self._held: dict[str, tuple[datetime, bool]] = {}
+        self._held: dict[str, datetime] = {}
+        self._held_periods: dict[str, datetime] = {}
         self._early: datetime | None = None
 
     def refresh(self, schedule: ScheduleState) -> None:
@@ -113,8 +114,11 @@ class Agenda:
         self._due.pop(schedule_id, None)
         self._waiting.drop(schedule_id)
         self._held.pop(schedule_id, None)
+        self._held_periods.pop(schedule_id, None)
         if schedule.candidate is not None and schedule.live:
-            self._held[schedule_id] = (schedule.candidate, isinstance(schedule.definition.trigger, OncePerRule))
+            self._held[schedule_id] = schedule.candidate
+            if isinstance(schedule.definition.trigger, OncePerRule):
+                self._held_periods[schedule_id] = schedule.candidate
         if instant is None or not _is_looked_at(schedule):
             self._coming.drop(schedule_id)
         else:
@@ -126,11 +130,12 @@ class Agenda:
         self._give_back(now)
         due = set(self._due)
         self._early = None
-        for one, (candidate, by_period) in self._held.items():
-            if candidate > now:
-                self._early = candidate if self._early is None else min(candidate, self._early)
-            elif slots_free or by_period:
+        # Without a slot only a candidate whose period may be spent can be decided.
+        for one, candidate in (self._held if slots_free else self._held_periods).items():
+            if candidate <= now:
                 due.add(one)
+            else:
+                self._early = candidate if self._early is None else min(candidate, self._early)
         return tuple(due)
 
     def _give_back(self, now: datetime) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from duly.scheduler.errors import ClockUnusable
 from duly.scheduler.instants import require_aware
 
 Wakeup = Callable[[float], bool]
@@ -47,6 +48,34 @@ class SystemClock:
     def wait(self, seconds: float, wakeup: Wakeup) -> None:
         """Blocks until woken, or `seconds` long."""
         wakeup(seconds)
+
+
+class CheckedClock:
+    """Another clock, held to its word: its readings are aware, and come out in UTC."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """The wall clock, in UTC. Raises ClockUnusable for a reading that names no instant."""
+        reading = self._clock.now()
+        if not _is_aware(reading):
+            raise ClockUnusable(
+                f"the clock gave {reading!r}, which names no instant", hint="Let now() return an aware datetime in UTC"
+            )
+        return reading.astimezone(UTC)
+
+    def monotonic(self) -> float:
+        """The monotonic clock, in seconds."""
+        return self._clock.monotonic()
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> None:
+        """Waits as the other clock does."""
+        self._clock.wait(seconds, wakeup)
+
+
+def _is_aware(reading: object) -> bool:
+    return isinstance(reading, datetime) and reading.utcoffset() is not None
 
 
 class ManualClock:

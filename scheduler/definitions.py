@@ -22,7 +22,7 @@ from duly.scheduler.wording import is_encodable
 
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,200}", re.ASCII)
 _LONGEST_TARGET: Final = 200
-LONGEST_WORDS: Final = 64_000
+LONGEST_WORDS: Final = 40_000
 """Characters that an actor, a note, a request key or a reason may have: encoded, that stays below 256 KiB."""
 
 
@@ -102,11 +102,11 @@ def parse_limits(limits: object) -> dict[str, Json]:
     if not isinstance(limits, Mapping):
         raise DefinitionError("limits", limits, "is not a mapping", "Give a dict of names to JSON values.")
     checked = cast("dict[str, Json]", check_json("limits", dict(cast("Mapping[str, object]", limits))))
-    steps = checked.get("max_steps")
-    if steps is not None and (type(steps) is not int or steps < 1):
+    steps = checked.get("max_steps", 1)
+    if type(steps) is not int or steps < 1:
         raise DefinitionError("limits.max_steps", steps, "is not a count", "Give a whole number of at least 1.")
-    timeout = checked.get("timeout")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
+    timeout = checked.get("timeout", 1)
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
         raise DefinitionError("limits.timeout", timeout, "is not a time", "Give seconds, more than 0.")
     return checked
 

@@ -19,17 +19,18 @@ from duly.journal import Disk, Journal, RealDisk
 from duly.journal.entries import CalendarChanged, Entry, JournalOpened
 from duly.projections import State
 from duly.scheduler.administration import Administration
-from duly.scheduler.clock import Clock, SystemClock
+from duly.scheduler.answers import HostAnswers, Preflight, Targets
+from duly.scheduler.clock import CheckedClock, Clock, SystemClock
 from duly.scheduler.copies import round_trip, run_copies
 from duly.scheduler.cron import croniter_version
 from duly.scheduler.decisions.admission import ENGINE
-from duly.scheduler.decisions.recovery import decide_recovery
+from duly.scheduler.decisions.recovery import Findings, decide_recovery
+from duly.scheduler.decisions.runs import StillRunning
 from duly.scheduler.definitions import check_count, check_words
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.execution import Execution
 from duly.scheduler.polls import Polling
 from duly.scheduler.reconciling import EvidenceSource, Recovery, calendar_changes, gather
-from duly.scheduler.shell import Preflight, Targets
 from duly.scheduler.sources import SourceFactory
 from duly.scheduler.zones import tzdata_version
 
@@ -59,6 +60,7 @@ class Scheduler(Polling, Administration, Execution):
         create: bool = True,
         lock_timeout: timedelta | float | None = None,
         actor: str = "",
+        block_unevaluable: bool = True,
         disk: Disk | None = None,
     ) -> Self:
         """Takes the journal in the folder `path`, replays it, and reconciles what a crash left open.
@@ -66,7 +68,9 @@ class Scheduler(Polling, Administration, Execution):
         `task_slots` is how many runs the host executes at once; `batch` how many entries one poll may make;
         `clock_tolerance` how far the clock may step back unnoticed. `targets`, `preflight` and `evidence` are the
         host's answers; `sources` the factories of its own triggers, by name. Without `create` a journal must be there.
-        `lock_timeout` is how long to wait for another owner to leave (seconds or timedelta; None: not at all).
+        `lock_timeout` is how long to wait for another owner to leave (seconds or timedelta; None: not at all). Without
+        `block_unevaluable`, schedules whose triggers this process cannot evaluate are not blocked at opening: for a
+        visitor to a stopped host's journal, who lacks the host's `sources` and admits nothing.
 
         Raises JournalLocked, LockUnsupported, JournalCorrupt, ForeignJournal, UnreadableJournal, DefinitionError.
         """
@@ -74,7 +78,7 @@ class Scheduler(Polling, Administration, Execution):
         check_count("batch", batch)
         _check_tolerance(clock_tolerance)
         actor = check_words("actor", actor)
-        used = clock if clock is not None else SystemClock()
+        used = CheckedClock(clock if clock is not None else SystemClock())
         known = dict(sources or {})
         journal = Journal.open(
             path,
@@ -87,7 +91,7 @@ class Scheduler(Polling, Administration, Execution):
             state = State()
             for sequence, entry in journal.entries():
                 state.apply(sequence, entry)
-            scheduler = cls(journal, state, used, targets=targets, preflight=preflight, sources=known, actor=actor)
+            scheduler = cls(journal, state, used, answers=HostAnswers(targets, preflight), sources=known, actor=actor)
             opened = JournalOpened(
                 at=used.now(),
                 host=platform.node(),
@@ -103,7 +107,9 @@ class Scheduler(Polling, Administration, Execution):
                 actor=actor,
                 engine=ENGINE,
             )
-            scheduler.recovery = scheduler._exclusively(lambda: scheduler._reconcile(opened, evidence))
+            scheduler.recovery = scheduler._exclusively(
+                lambda: scheduler._reconcile(opened, evidence, block_unevaluable=block_unevaluable)
+            )
         except BaseException:
             journal.close()
             raise
@@ -122,13 +128,17 @@ class Scheduler(Polling, Administration, Execution):
         """The journal's folder."""
         return self._journal.path
 
-    def _reconcile(self, opened: JournalOpened, evidence: EvidenceSource | None) -> Recovery:
+    def _reconcile(
+        self, opened: JournalOpened, evidence: EvidenceSource | None, *, block_unevaluable: bool
+    ) -> Recovery:
         replayed = self._state.sequence
         self._compare_clocks(opened.at)
-        findings = gather(self._state, self._journal.entries, evidence, self._sources)
+        findings = gather(
+            self._state, self._journal.entries, evidence, self._sources, block_unevaluable=block_unevaluable
+        )
         changes = calendar_changes(self._state, self._sources, opened.at, opened)
         entries: tuple[Entry, ...] = (*changes, *decide_recovery(self._state, findings, opened.at))
-        first = self._record((opened, *entries), opened.at)
+        recorded = self._record_in_chunks((opened, *entries), opened.at)
         for schedule in self._state.by_id.values():
             self._agenda.refresh(schedule)
         interrupted = [run for run in self._state.runs_open.values() if run.state == "interrupted"]
@@ -136,12 +146,18 @@ class Scheduler(Polling, Administration, Execution):
             created=self._journal.recovery.created,
             replayed=replayed,
             torn=tuple(self._journal.recovery.torn),
-            decisions=tuple(enumerate(map(round_trip, entries), first + 1)),
+            decisions=tuple((sequence, round_trip(entry)) for sequence, entry in recorded[1:]),
             pending=run_copies(self._state.runs_open[run_id] for run_id in self._state.pending),
             interrupted=run_copies(interrupted),
-            running=run_copies(self._state.runs_open[run_id] for run_id in self._state.started),
+            running=run_copies(
+                self._state.runs_open[run_id] for run_id in self._state.started if _goes_on(findings, run_id)
+            ),
             warnings=(*self._journal.recovery.warnings, *findings.warnings, *_described(changes)),
         )
+
+
+def _goes_on(findings: Findings, run_id: int) -> bool:
+    return isinstance(findings.evidence.get(run_id), StillRunning)
 
 
 def _described(changes: tuple[CalendarChanged, ...]) -> tuple[str, ...]:

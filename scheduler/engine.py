@@ -32,11 +32,12 @@ from duly.journal.entries import (
 from duly.projections import State
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.agenda import Agenda
+from duly.scheduler.answers import driven
 from duly.scheduler.decisions.admission import ENGINE, decide_poll, decide_regression
 from duly.scheduler.decisions.plans import PollRequest
 from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Refusal, Target
+from duly.scheduler.decisions.recovery import AT_OPENING
 from duly.scheduler.errors import TriggerError
-from duly.scheduler.shell import driven
 from duly.scheduler.sources import OccurrenceSource, SourceFactory
 from duly.scheduler.triggers import trigger_of
 
@@ -192,4 +193,4 @@ def _is_poll(entries: tuple[Entry, ...]) -> bool:
 
 
 def _by_itself(entry: Entry) -> bool:
-    return not isinstance(entry, ScheduleBlocked) or entry.cause == "trigger"
+    return not isinstance(entry, ScheduleBlocked) or (entry.cause == "trigger" and entry.note != AT_OPENING)

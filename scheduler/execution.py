@@ -14,6 +14,7 @@ import msgspec
 
 from duly.journal.entries import Entry, ErrorInfo, Json
 from duly.projections import Run
+from duly.projections.runs import RunEntry, advanced
 from duly.scheduler.copies import run_copies
 from duly.scheduler.decisions.runs import (
     Completed,
@@ -27,6 +28,7 @@ from duly.scheduler.decisions.runs import (
     decide_start,
     error_info,
     has_ended,
+    run_of,
 )
 from duly.scheduler.definitions import check_json, check_words
 from duly.scheduler.errors import DefinitionError, SchedulerClosed, UnknownRun
@@ -134,10 +136,12 @@ class Execution(Inspection):
     def _about_runs(self, run_ids: Sequence[int], decide: Callable[[], tuple[Entry, ...]]) -> tuple[Run, ...]:
         def work() -> tuple[Run, ...]:
             entries = decide()
-            if entries:
-                self._record(entries, entries[0].at)
-            runs = (self._state.known_run(run_id) for run_id in run_ids)
-            return run_copies(run for run in runs if run is not None)
+            runs = {run_id: run_of(self._state, run_id) for run_id in run_ids}
+            first = self._record(entries, entries[0].at) if entries else 0
+            for sequence, entry in enumerate(entries, first):
+                if isinstance(entry, RunEntry):
+                    runs[entry.run_id] = advanced(runs[entry.run_id], sequence, entry)
+            return run_copies(runs[run_id] for run_id in run_ids)
 
         try:
             return self._exclusively(work)
@@ -160,7 +164,7 @@ def checked_result(result: Result) -> Result:
     raise DefinitionError("result", result, "is no result", "Give Completed, Failed or Interrupted.")
 
 
-_LONGEST_ERROR = 64 * 1024
+_LONGEST_ERROR = 40_000
 
 
 def _checked_error(error: ErrorInfo | BaseException | str) -> ErrorInfo:

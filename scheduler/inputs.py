@@ -8,7 +8,7 @@ frozen in the admission.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Protocol, cast
 
 import msgspec
@@ -85,7 +85,16 @@ def parse_input(bindings: Mapping[str, object], field: str = "input") -> dict[st
     size = len(msgspec.json.encode(expressions))
     if size > MAX_BYTES:
         raise DefinitionError(field, f"{size:,} bytes", f"is over {MAX_BYTES:,} bytes", "Hand over a reference.")
+    _check_resolvable(expressions, bindings, field)
     return expressions
+
+
+def _check_resolvable(expressions: Mapping[str, Expression], bindings: object, field: str) -> None:
+    """Resolves it once, for the longest id there can be: what cannot resolve is refused now, not skipped later."""
+    try:
+        resolve_input(expressions, "x" * 200, datetime(2000, 1, 1, tzinfo=UTC))
+    except InputUnresolved as error:
+        raise DefinitionError(field, bindings, f"can never resolve: {error}", "Flatten or shorten it.") from error
 
 
 def resolve_input(bindings: Mapping[str, Expression], schedule_id: str, scheduled_at: datetime) -> dict[str, Json]:

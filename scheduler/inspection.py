@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from heapq import heappop, heappush
+from itertools import takewhile
 
 import msgspec
 
@@ -21,6 +22,8 @@ from duly.scheduler.decisions.occurrences import due_instants, next_instant
 from duly.scheduler.decisions.runs import run_of
 from duly.scheduler.definitions import check_count
 from duly.scheduler.errors import TriggerError, UnknownRun
+from duly.scheduler.explaining import explain
+from duly.scheduler.explanations import Explanation
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 
@@ -140,6 +143,16 @@ class Inspection(Shell):
                 break
             history.apply(record.sequence, record.entry)
         return page_of(sorted([*history.table(), *waiting], key=lambda row: row.key), after, limit)
+
+    def explain(self, schedule_id: str, instant: datetime) -> Explanation:
+        """What became of the schedule's occurrence at the aware `instant`, and why; also of one that never came due.
+
+        Raises UnknownSchedule, DefinitionError for a naive instant.
+        """
+        through, now = self._exclusively(lambda: (self._state.sequence, self._clock.now()))
+        records = takewhile(lambda record: record.sequence <= through, read(self._journal.path))
+        entries = ((record.sequence, record.entry) for record in records)
+        return explain(entries, schedule_id, instant, sources=self._sources, now=now)
 
     def digest(self) -> str:
         """The digest of the folded state, equal to that of a replay of the journal."""

@@ -129,8 +129,12 @@ class Polling(Shell):
             source_of=lambda schedule: self._source_of(schedule.definition.trigger),
             start=start,
         )
-        plan = self._driven(decide_poll(self._state, request))
+        plan = self._answers.drive(decide_poll(self._state, request))
         first = self._record(plan.entries, now, plan.upcoming)
+        decided = {getattr(entry, "schedule_id", None) for entry in plan.entries}
+        for schedule_id, instant in plan.upcoming.items():
+            if schedule_id not in decided:
+                self._place(self._state.by_id[schedule_id], instant)
         self._agenda.wait(plan.waiting)
         return plan, first
 

@@ -32,7 +32,7 @@ from duly.scheduler.errors import TriggerError
 from duly.scheduler.execution import checked_result
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after
 from duly.scheduler.triggers import trigger_of
-from duly.scheduler.wording import describe_error
+from duly.scheduler.wording import describe_error, shortened
 
 
 class EvidenceSource(Protocol):
@@ -51,7 +51,8 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     """What opening found, decided and left.
 
     `decisions` are the (sequence, entry) that reconciling appended; `pending` the runs that the next polls offer;
-    `interrupted` those that can be resumed; `running` those that go on, by the host's word.
+    `interrupted` those that can be resumed; `running` those that go on, by the host's word. `warnings` are for people:
+    also what evidence could not be had, and runs that only the host knows.
     """
 
     created: bool
@@ -74,12 +75,17 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-Record: TypeAlias = Callable[[], Iterator[tuple[int, Entry]]]
+Journaled: TypeAlias = Callable[[], Iterator[tuple[int, Entry]]]
 """Reads the journal from its beginning."""
 
 
 def gather(
-    state: State, record: Record, evidence: EvidenceSource | None, sources: Mapping[str, SourceFactory]
+    state: State,
+    record: Journaled,
+    evidence: EvidenceSource | None,
+    sources: Mapping[str, SourceFactory],
+    *,
+    block_unevaluable: bool,
 ) -> Findings:
     """Asks the host and the calendar about everything that recovery may have to decide."""
     gathered: dict[int, Evidence] = {}
@@ -93,7 +99,21 @@ def gather(
         raise
     except Exception as error:  # whatever the host raises must not keep all schedules from going on
         warnings = (f"evidence.runs() raised {describe_error(error)}: runs that only the host knows are not found",)
-    return Findings(evidence=gathered, strangers=strangers, unevaluable=_unevaluable(state, sources), warnings=warnings)
+    warnings += tuple(
+        f"evidence of run {run_id} could not be had ({found.detail}): the run stays as it is"
+        for run_id, found in gathered.items()
+        if isinstance(found, Unreadable)
+    )
+    warnings += tuple(
+        f"the host knows run {run_id} of schedule {schedule_id!r}, which this journal never admitted"
+        for run_id, schedule_id in strangers
+    )
+    return Findings(
+        evidence=gathered,
+        strangers=strangers,
+        unevaluable=_unevaluable(state, sources) if block_unevaluable else {},
+        warnings=warnings,
+    )
 
 
 def calendar_changes(
@@ -142,7 +162,7 @@ def _evidence_of(evidence: EvidenceSource, run: Run) -> Evidence:
         return Unreadable(describe_error(error))
 
 
-def _strangers(evidence: EvidenceSource, record: Record) -> tuple[tuple[int, str], ...]:
+def _strangers(evidence: EvidenceSource, record: Journaled) -> tuple[tuple[int, str], ...]:
     """Runs that the host knows and the journal never admitted for that schedule."""
     known = list(evidence.runs())
     if not known:
@@ -164,7 +184,7 @@ def _unevaluable(state: State, sources: Mapping[str, SourceFactory]) -> dict[str
         try:
             trigger_of(schedule.definition.trigger, sources)
         except TriggerError as error:
-            faults[schedule_id] = str(error)
+            faults[schedule_id] = shortened(str(error))
     return faults
 
 

@@ -9,7 +9,7 @@ lock, and calling the scheduler from one raises.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import currentframe
 from queue import Empty, SimpleQueue
@@ -17,23 +17,18 @@ from threading import Lock, get_ident
 from types import FrameType
 from typing import Final, NamedTuple, TypeVar
 
-from duly.journal import Journal, UnencodableEntry, frozen_json, read
-from duly.journal.entries import ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
+import msgspec
+
+from duly.journal import Journal, UnencodableEntry, read
+from duly.journal.entries import AttemptCleared, ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
 from duly.projections import Run, State
+from duly.projections.ranges import range_holding
 from duly.projections.runs import recorded_run
-from duly.projections.schedules import ScheduleState
+from duly.projections.schedules import ScheduleState, rule_copy
 from duly.scheduler.agenda import Agenda
+from duly.scheduler.answers import HostAnswers
 from duly.scheduler.clock import Clock
-from duly.scheduler.copies import round_trip
 from duly.scheduler.decisions.administration import Command
-from duly.scheduler.decisions.questions import (
-    Answer,
-    AskPreflight,
-    Invocation,
-    Question,
-    Refusal,
-    Target,
-)
 from duly.scheduler.definitions import check_words
 from duly.scheduler.errors import (
     ClockUnusable,
@@ -44,35 +39,13 @@ from duly.scheduler.errors import (
     UnknownSchedule,
 )
 from duly.scheduler.instants import in_range
-from duly.scheduler.sources import OccurrenceSource, SourceFactory
+from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
 from duly.scheduler.triggers import trigger_of
-from duly.scheduler.wording import describe_error, describe_value, shortened
 
 T = TypeVar("T")
 
-Targets = Callable[[str], Target | None]
-"""The host's answer to what a target name stands for; None if it knows none."""
-Preflight = Callable[[Invocation], str | None]
-"""The host's word on an invocation: None, or why it may not be admitted."""
-
-
-class Unevaluable:
-    """Stands in for a trigger that this machine cannot evaluate: its rule is known, its instants are not."""
-
-    def __init__(self, rule: TriggerRule, error: TriggerError) -> None:
-        self.rule = rule
-        self._error = error
-
-    def next_after(self, instant: datetime, /) -> datetime | None:
-        """Raises the TriggerError that says why."""
-        raise self._error
-
-    def prev_before(self, instant: datetime, /) -> datetime | None:
-        """Raises the TriggerError that says why."""
-        raise self._error
-
-    def __repr__(self) -> str:
-        return f"Unevaluable({self.rule!r})"
+CHUNK_ENTRIES: Final = 1_000
+CHUNK_BYTES: Final = 1 << 20
 
 
 class Shell:
@@ -84,16 +57,14 @@ class Shell:
         state: State,
         clock: Clock,
         *,
-        targets: Targets | None,
-        preflight: Preflight | None,
+        answers: HostAnswers,
         sources: Mapping[str, SourceFactory],
         actor: str,
     ) -> None:
         self._journal = journal
         self._state = state
         self._clock = clock
-        self._targets = targets
-        self._preflight = preflight
+        self._answers = answers
         self._sources = dict(sources)
         self._actor = actor
         self._agenda = Agenda(self._source_of)
@@ -169,7 +140,8 @@ class Shell:
         self._closed = True
         try:
             if not self._journal.poisoned:
-                self._journal.append([JournalClosed(at=self._clock.now(), actor=self._actor)], self._clock.now())
+                now = self._clock.now()
+                self._journal.append([JournalClosed(at=now, actor=self._actor)], now)
         except Exception as error:  # a close never raises; what is durable the next opening finds out
             self._journal.poison(error)
         finally:
@@ -215,13 +187,28 @@ class Shell:
             self._refresh(schedule_id, upcoming)
         return first
 
+    def _record_in_chunks(self, entries: Iterable[Entry], now: datetime) -> list[tuple[int, Entry]]:
+        """Queues many entries as batches, each atomic and no longer than a line may be; a result and the end of its
+        attempt stay together. Returns the entries with their sequences."""
+        recorded: list[tuple[int, Entry]] = []
+        for chunk in _chunks(entries):
+            recorded.extend(enumerate(chunk, self._record(chunk, now)))
+        return recorded
+
     def _refresh(self, schedule_id: str, upcoming: Mapping[str, datetime | None] | None = None) -> None:
         schedule = self._state.by_id.get(schedule_id)
         if schedule is not None and upcoming is not None and schedule_id in upcoming:
-            self._agenda.place(schedule, upcoming[schedule_id])
+            self._place(schedule, upcoming[schedule_id])
         elif schedule is not None:
             self._agenda.refresh(schedule)
         self._stale.discard(schedule_id)
+
+    def _place(self, schedule: ScheduleState, instant: datetime | None) -> None:
+        """Notes the next instant, unless what was just decided made it count as decided, too."""
+        if instant is not None and range_holding(schedule.kept, instant) is not None:
+            self._agenda.refresh(schedule)
+        else:
+            self._agenda.place(schedule, instant)
 
     # Changes that a waiting thread should look at
 
@@ -249,7 +236,7 @@ class Shell:
         try:
             return self._source_of(schedule.definition.trigger)
         except TriggerError as error:
-            return Unevaluable(schedule.definition.trigger, error)
+            return Unevaluable(rule_copy(schedule.definition.trigger), error)
 
     def _settings(self) -> JournalOpened:
         opened = self._state.opened
@@ -290,47 +277,24 @@ class Shell:
         entries = ((record.sequence, record.entry) for record in read(self._journal.path, after=run_id - 1))
         return recorded_run(entries, run_id)
 
-    def _driven(self, decision: Generator[Question, Answer, T]) -> T:
-        """Runs a decision to its end, answering what it asks."""
-        targets: dict[str, Target | Refusal | None] = {}
-
-        def answer_to(question: Question) -> Answer:
-            if isinstance(question, AskPreflight):
-                return self._preflighted(question.invocation)
-            if question.name not in targets:
-                targets[question.name] = self._target(question.name)
-            return targets[question.name]
-
-        return driven(decision, answer_to)
-
-    def _target(self, name: str) -> Target | Refusal | None:
-        if self._targets is None:
-            return Target(name)
-        try:
-            target = self._targets(name)
-            if target is None:
-                return None
-            if not isinstance(target, Target):  # pyright: ignore[reportUnnecessaryIsInstance] - hosts are not all typed
-                return Refusal(f"targets({name!r}) gave {describe_value(target)}, which is no Target")
-            revision = None if target.revision is None else check_words("revision", target.revision)
-            return Target(name, revision, frozen_json(target.environment, name="the environment"))
-        except (DefinitionError, UnencodableEntry) as error:
-            return Refusal(shortened(f"targets({name!r}) gave what cannot be recorded: {error}"))
-        except Exception as error:  # whatever the host raises is its refusal, in its own words
-            return Refusal(f"targets({name!r}) raised {describe_error(error)}")
-
-    def _preflighted(self, invocation: Invocation) -> Refusal | None:
-        if self._preflight is None:
-            return None
-        try:
-            reason: object = self._preflight(round_trip(invocation))
-            return None if reason is None else Refusal(shortened(str(reason)))
-        except Exception as error:  # whatever the host raises is its refusal, in its own words
-            return Refusal(f"preflight raised {describe_error(error)}")
-
 
 class _Refused(NamedTuple):
     error: Exception
+
+
+def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    chunk: list[Entry] = []
+    size = 0
+    for entry in entries:
+        length = len(msgspec.json.encode(entry))
+        full = len(chunk) >= CHUNK_ENTRIES or size + length > CHUNK_BYTES
+        if chunk and full and not isinstance(entry, AttemptCleared):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(entry)
+        size += length
+    if chunk:
+        yield chunk
 
 
 def _outcome_of(work: Callable[[], T]) -> T | _Refused:
@@ -338,18 +302,6 @@ def _outcome_of(work: Callable[[], T]) -> T | _Refused:
         return work()
     except Exception as error:  # raised again once what it tells of is durable
         return _Refused(error)
-
-
-def driven(decision: Generator[Question, Answer, T], answer_to: Callable[[Question], Answer]) -> T:
-    """Runs a decision to its end, answering what it asks."""
-    answer: Answer = None
-    while True:
-        try:
-            question = decision.send(answer)
-        except StopIteration as end:
-            outcome: T = end.value
-            return outcome
-        answer = answer_to(question)
 
 
 def _woken(sleeper: SimpleQueue[None], timeout: float) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias
 
-from duly.journal.entries import Json
+from duly.journal.entries import Json, TriggerRule
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.instants import is_answer, seconds_through
 from duly.scheduler.wording import describe_error, describe_value
@@ -36,6 +36,25 @@ class OccurrenceSource(Protocol):
     def prev_before(self, instant: datetime, /) -> datetime | None:
         """The last occurrence strictly before `instant`."""
         ...
+
+
+class Unevaluable:
+    """Stands in for a trigger that this machine cannot evaluate: its rule is known, its instants are not."""
+
+    def __init__(self, rule: TriggerRule, error: TriggerError) -> None:
+        self.rule = rule
+        self._error = error
+
+    def next_after(self, instant: datetime, /) -> datetime | None:
+        """Raises the TriggerError that says why."""
+        raise self._error
+
+    def prev_before(self, instant: datetime, /) -> datetime | None:
+        """Raises the TriggerError that says why."""
+        raise self._error
+
+    def __repr__(self) -> str:
+        return f"Unevaluable({self.rule!r})"
 
 
 SourceFactory: TypeAlias = Callable[[Json], OccurrenceSource]

@@ -34,9 +34,10 @@ from duly.journal.entries import (
     TriggerRule,
 )
 from duly.projections.ranges import Ranges
-from duly.projections.schedules import ScheduleState
+from duly.projections.schedules import ScheduleState, may_block
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.errors import DefinitionError, RevisionConflict, TriggerError
+from duly.scheduler.instants import EARLIEST
 from duly.scheduler.periods import period_start
 from duly.scheduler.sources import OccurrenceSource
 
@@ -69,10 +70,7 @@ _SWITCHES: Final[dict[Switch, tuple[type, SkipReason]]] = {
 def decide_create(schedule_id: str, definition: Definition, command: Command, source_of: SourceOf) -> tuple[Entry, ...]:
     """The beginning of a schedule. Raises DefinitionError for a one-shot that is past beyond its lateness."""
     rule = definition.trigger
-    if isinstance(rule, OneShotRule) and command.at > rule.at + definition.lateness:
-        raise DefinitionError(
-            "trigger", rule.at.isoformat(), "is past, beyond the lateness", "Give a later instant, or more lateness."
-        )
+    _check_not_past(definition, command.at)
     through = _baseline(rule, None, command.at, once=True)
     created = ScheduleCreated(
         schedule_id=schedule_id,
@@ -100,16 +98,19 @@ def decide_edit(
             actual=schedule.revision,
             hint="Read it again, and edit what it is now",
         )
-    changed = tuple(
-        name for name in Definition.__struct_fields__ if getattr(definition, name) != getattr(schedule.definition, name)
-    )
+    changed = changed_fields(schedule.definition, definition)
     if not changed:
         return ()
     rule = definition.trigger
-    if isinstance(rule, OneShotRule) and rule.at <= schedule.consumed_through:
-        raise DefinitionError(
-            "trigger", rule.at.isoformat(), "is decided already", "Give an instant that is still to come."
-        )
+    if isinstance(rule, OneShotRule) and "trigger" in changed:
+        _check_not_past(definition, command.at)
+        if rule.at <= schedule.consumed_through:
+            raise DefinitionError(
+                "trigger",
+                rule.at.isoformat(),
+                "is decided or covered already",
+                "Give an instant that is still to come.",
+            )
     through = _baseline(rule, schedule.consumed_through, command.at, once=True)
     edited = ScheduleEdited(
         schedule_id=schedule.id,
@@ -130,7 +131,11 @@ def decide_switch(schedule: ScheduleState, switch: Switch, command: Command, sou
         return ()
     kind, reason = _SWITCHES[switch]
     rule = schedule.definition.trigger
-    through = _baseline(rule, schedule.consumed_through, command.at, once=False)
+    if switch == "delete":
+        # Nothing will ever decide what is left of the current period.
+        through = max(schedule.consumed_through, command.at)
+    else:
+        through = _baseline(rule, schedule.consumed_through, command.at, once=False)
     exhausts = not schedule.exhausted and _exhausts(rule, through, schedule.kept, source_of)
     entry: Entry = kind(
         schedule_id=schedule.id,
@@ -166,8 +171,8 @@ def decide_rebaseline(
 
 
 def decide_block(schedule: ScheduleState, reason: str, command: Command) -> tuple[Entry, ...]:
-    """A block by an operator; nothing if the schedule is blocked already."""
-    if schedule.block is not None:
+    """A block by an operator; nothing if the schedule is blocked already, other than by its trigger."""
+    if not may_block(schedule.block):
         return ()
     return (ScheduleBlocked(schedule_id=schedule.id, cause="operator", reason=reason, **command.fields()),)
 
@@ -182,6 +187,22 @@ def decide_unblock(schedule: ScheduleState, command: Command) -> tuple[Entry, ..
 def decide_external_run(schedule: ScheduleState, started_at: datetime, command: Command) -> tuple[Entry, ...]:
     """A run that happened elsewhere, at any time."""
     return (ExternalRunRecorded(schedule_id=schedule.id, started_at=started_at, **command.fields()),)
+
+
+def changed_fields(before: Definition, after: Definition) -> tuple[str, ...]:
+    """The fields that differ as they are recorded: 1 and true are equal to Python, and not to JSON."""
+    encode = msgspec.json.encode
+    return tuple(
+        name for name in Definition.__struct_fields__ if encode(getattr(before, name)) != encode(getattr(after, name))
+    )
+
+
+def _check_not_past(definition: Definition, now: datetime) -> None:
+    rule = definition.trigger
+    if isinstance(rule, OneShotRule) and now > rule.at + definition.lateness:
+        raise DefinitionError(
+            "trigger", rule.at.isoformat(), "is past, beyond the lateness", "Give a later instant, or more lateness."
+        )
 
 
 def _is_so(schedule: ScheduleState, switch: Switch) -> bool:
@@ -223,7 +244,7 @@ def _baseline(rule: TriggerRule, consumed_through: datetime | None, now: datetim
 
 def _before_period(rule: OncePerRule, now: datetime) -> datetime:
     try:
-        return period_start(now, rule.period, rule.zone) - datetime.resolution
+        return max(period_start(now, rule.period, rule.zone) - datetime.resolution, EARLIEST)
     except (TriggerError, DefinitionError):
         # A zone that this machine does not have: nothing can be said about periods, so that now is all there is.
         return now

@@ -44,6 +44,7 @@ from duly.scheduler.decisions.questions import (
 from duly.scheduler.decisions.turns import TICK, Turn, deadline, spending, turn_order
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.inputs import InputUnresolved, resolve_input
+from duly.scheduler.wording import shortened
 
 ENGINE: Final = 1
 """The version of these rules: it is recorded, and records of another are not comparable."""
@@ -141,9 +142,13 @@ class _Poll:
                 source = self.request.source_of(schedule)
                 turn.due = due_instants(source, turn.through, self.now, schedule.kept)
         except TriggerError as error:
-            self._add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=str(error)))
+            self._add(
+                ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=shortened(str(error)))
+            )
             turn.finished = True
             return
+        if not turn.due.instants:
+            self.upcoming[schedule.id] = turn.due.upcoming
         if schedule.paused or schedule.disabled:
             self._pass_over(turn, turn.due)
             return
@@ -164,9 +169,9 @@ class _Poll:
             yield from self._decide_candidate(turn, due)
             return
         while turn.position < len(due.instants):
-            entries = len(self.offered)
+            offered = len(self.offered)
             yield from self._decide_instant(turn, due, due.instants[turn.position])
-            if self.cut or turn.finished or len(self.offered) > entries:
+            if self.cut or turn.finished or len(self.offered) > offered:
                 return
 
     def _jump(self, turn: Turn, due: Due) -> bool:

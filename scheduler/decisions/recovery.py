@@ -13,10 +13,13 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from duly.journal.entries import AttemptCleared, Entry, RunAbandoned, ScheduleBlocked
+from duly.journal.entries import Entry, RunAbandoned, ScheduleBlocked
 from duly.projections import Run, State
-from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, Result, StillRunning, decide_results
+from duly.projections.schedules import may_block
+from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, Result, StillRunning, cleared, decide_results
 
+AT_OPENING: Final = "found at opening"
+"""The note of a block that recovery decided: it tells it from one that a poll decided."""
 EFFECTS: Final = "its process died while it ran; external effects may have happened; it is never retried"
 AMBIGUOUS: Final = "its attempt's outcome cannot be told; external effects may have happened; it is never retried"
 
@@ -60,42 +63,37 @@ def decide_recovery(state: State, findings: Findings, now: datetime) -> tuple[En
         _block(blocked, schedule_id, f"the host knows run {run_id}, which this journal never admitted", now)
     entries.extend(one for key, one in sorted(blocked.items()) if _blockable(state, key))
     for schedule_id, reason in sorted(findings.unevaluable.items()):
-        if schedule_id not in blocked and _blockable(state, schedule_id):
-            entries.append(ScheduleBlocked(at=now, schedule_id=schedule_id, cause="trigger", reason=reason))
+        if schedule_id not in blocked and state.blocking(schedule_id) is None and _blockable(state, schedule_id):
+            entries.append(
+                ScheduleBlocked(at=now, schedule_id=schedule_id, cause="trigger", reason=reason, note=AT_OPENING)
+            )
     return tuple(entries)
 
 
 def _reconciled(state: State, run: Run, evidence: Evidence, now: datetime) -> tuple[Entry, ...]:
     if run.state != "started":
-        return _clear_only(run, now)
+        return cleared(run, now)
     if isinstance(evidence, StillRunning):
         return ()
     if isinstance(evidence, Completed | Failed | Interrupted) and evidence.attempt_id == run.attempt_id:
         return decide_results(state, (evidence,), now)
-    cause, detail = ("crash", EFFECTS) if run.attempt_id is None else ("ambiguous", AMBIGUOUS)
     abandoned = RunAbandoned(
         at=now,
         run_id=run.id,
         schedule_id=run.schedule_id,
         attempt_id=run.attempt_id,
-        cause="crash" if cause == "crash" else "ambiguous",
-        detail=detail,
+        cause="crash" if run.attempt_id is None else "ambiguous",
+        detail=EFFECTS if run.attempt_id is None else AMBIGUOUS,
     )
-    return (abandoned, *_clear_only(run, now))
-
-
-def _clear_only(run: Run, now: datetime) -> tuple[Entry, ...]:
-    if run.attempt_id is None:
-        return ()
-    return (AttemptCleared(at=now, run_id=run.id, schedule_id=run.schedule_id, attempt_id=run.attempt_id),)
+    return (abandoned, *cleared(run, now))
 
 
 def _block(blocked: dict[str, ScheduleBlocked], schedule_id: str | None, reason: str, now: datetime) -> None:
     if schedule_id is not None:
-        block = ScheduleBlocked(at=now, schedule_id=schedule_id, cause="evidence", reason=reason)
+        block = ScheduleBlocked(at=now, schedule_id=schedule_id, cause="evidence", reason=reason, note=AT_OPENING)
         blocked.setdefault(schedule_id, block)
 
 
 def _blockable(state: State, schedule_id: str) -> bool:
     schedule = state.by_id.get(schedule_id)
-    return schedule is not None and schedule.block is None and not schedule.deleted
+    return schedule is not None and may_block(schedule.block) and not schedule.deleted

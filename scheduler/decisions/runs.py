@@ -1,4 +1,4 @@
-"""Runs: starting, results, resuming, giving up, and runs by hand.
+"""Runs: starting, results, resuming, giving up.
 
 Rules (the specification's section 7): a start is recorded before the host executes, all or none; a result names the
 ACTIVE attempt or is refused; what is refused is not recorded; `duly.projections.runs.TRANSITIONS` says what is legal.
@@ -112,10 +112,9 @@ def decide_results(state: State, results: Iterable[Result], now: datetime) -> tu
             )
         entries.append(entry)
         after = advanced(run, 0, entry)
-        if run.attempt_id is not None:
-            cleared = AttemptCleared(at=now, run_id=run.id, schedule_id=run.schedule_id, attempt_id=run.attempt_id)
-            entries.append(cleared)
-            after = advanced(after, 0, cleared)
+        for ending in cleared(run, now):
+            entries.append(ending)
+            after = advanced(after, 0, ending)
         runs[run.id] = after
     return tuple(entries)
 
@@ -149,7 +148,7 @@ def decide_abandon(state: State, run_id: int, *, actor: str, note: str, now: dat
         actor=actor,
         note=note,
     )
-    return (abandoned, *_cleared(run, now))
+    return (abandoned, *cleared(run, now))
 
 
 def decide_note(state: State, run_id: int, data: Json, now: datetime) -> tuple[Entry, ...]:
@@ -208,7 +207,8 @@ def _result_entry(run: Run, result: Result, now: datetime) -> RunCompleted | Run
             return RunInterrupted(checkpoint=result.checkpoint, **common)
 
 
-def _cleared(run: Run, now: datetime) -> tuple[Entry, ...]:
+def cleared(run: Run, now: datetime) -> tuple[AttemptCleared, ...]:
+    """The end of the run's ACTIVE attempt, or nothing."""
     if run.attempt_id is None:
         return ()
     return (AttemptCleared(at=now, run_id=run.id, schedule_id=run.schedule_id, attempt_id=run.attempt_id),)

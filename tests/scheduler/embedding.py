@@ -22,7 +22,7 @@ from duly.journal.entries import Entry, SourceRule, kind_of
 from duly.journal.real_disk import RealDisk
 from duly.projections import replay
 from duly.scheduler.agenda import Agenda, Queue
-from duly.scheduler.shell import Preflight, Targets
+from duly.scheduler.answers import Preflight, Targets
 from duly.scheduler.sources import SourceFactory
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ import pytest
 from duly import Completed, Cron, OncePer, OneShot, Scheduler, State, Target
 from duly.journal.entries import Entry
 from duly.projections import replay
+from duly.scheduler.answers import driven
 from duly.scheduler.decisions.administration import (
     Command,
     decide_block,
@@ -34,7 +35,6 @@ from duly.scheduler.decisions.runs import (
     decide_start,
 )
 from duly.scheduler.definitions import parse_definition
-from duly.scheduler.shell import driven
 from duly.scheduler.triggers import trigger_of
 from tests.scheduler.embedding import MINUTE, NINE, QUARTERLY, Program, at
 
