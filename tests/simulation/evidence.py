@@ -73,7 +73,7 @@ def expected_verdicts(before: Chronicle, memory: Memory | None) -> list[Verdict]
             verdicts.append(("AttemptCleared", run_id, run.attempt_id, ""))
     for schedule_id in sorted(doubted):
         schedule = before.schedules.get(schedule_id)
-        if schedule is not None and not schedule.blocked and not schedule.deleted:
+        if schedule is not None and schedule.block_cause in ("", "trigger") and not schedule.deleted:
             verdicts.append(("ScheduleBlocked", schedule_id, None, "evidence"))
     return verdicts
 
