@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from duly.scheduler.definitions import DefinitionFields
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.errors import DuplicateSchedule
 from duly.scheduler.triggers import Cron
 from duly.tools.crontab import CrontabEntry
 
@@ -42,6 +43,16 @@ def definition_of(entry: CrontabEntry) -> DefinitionFields:
     if options.timeout is not None:
         fields["limits"] = {"timeout": options.timeout / timedelta(seconds=1)}
     return fields
+
+
+def check_not_deleted(entry: CrontabEntry, *, deleted: bool) -> None:
+    """Raises DuplicateSchedule if the entry's schedule was deleted: it does not come back by itself."""
+    if deleted:
+        raise DuplicateSchedule(
+            f"schedule {entry.schedule_id!r} was deleted, and an id is never used again",
+            schedule_id=entry.schedule_id,
+            hint="Give the entry another id, with # duly: id=… above it, or take it out",
+        )
 
 
 def declare_entry(scheduler: Scheduler, entry: CrontabEntry, *, actor: str = "", note: str = "") -> Outcome:

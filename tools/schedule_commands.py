@@ -15,26 +15,26 @@ from typing import Any
 
 import click
 
-from duly.journal.entries import Definition
 from duly.projections import State, replay
 from duly.scheduler.clock import SystemClock
+from duly.scheduler.decisions.administration import changed_fields
 from duly.scheduler.definitions import parse_definition
-from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import DefinitionError, UnknownSchedule
+from duly.scheduler.errors import SchedulerError, UnknownSchedule
 from duly.scheduler.instants import in_range
 from duly.scheduler.triggers import Cron, OccurrenceSource, trigger_of
 from duly.scheduler.zones import Zone, zone_of
 from duly.tools.crontab import Crontab, CrontabEntry, Problem, is_system_crontab, parse_crontab
-from duly.tools.declaring import declare_entry, definition_of
+from duly.tools.declaring import check_not_deleted, declare_entry, definition_of
+from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
 from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_option, optional_journal, output_options
 from duly.tools.output import Output, terminal
 from duly.tools.printable import printable
-from duly.tools.upcoming import Upcoming
+from duly.tools.upcoming import Upcoming, goes_on
 from duly.tools.upcoming import upcoming as coming
+from duly.tools.visiting import open_as_visitor
 
-BAD = 1
 LARGEST_CRONTAB = 16 * 1024 * 1024
 
 
@@ -77,7 +77,7 @@ def import_crontab(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _show_import(output, parsed, outcomes, problems)
     else:
         output.document("duly.import/1", {"dry_run": dry_run, **_import_document(parsed, outcomes, problems)})
-    context.exit(BAD if problems else 0)
+    context.exit(BAD if problems else FINE)
 
 
 def read_crontab(name: str) -> tuple[str, str]:
@@ -133,8 +133,11 @@ def upcoming(  # noqa: PLR0913, PLR0917 - one parameter for each option
         subject = {"schedule_id": schedule}
     else:
         raise click.UsageError("Name either a SCHEDULE of a journal or an expression with --cron.")
-    found = coming(source, where, after or SystemClock().now(), count)
-    _show_upcoming(output, {**subject, "zone": where.name, "remark": remark}, list(found))
+    begin = after or SystemClock().now()
+    found = list(coming(source, where, begin, count))
+    if len(found) < count and goes_on(source, found[-1].scheduled_at if found else begin):
+        remark = "; ".join(filter(None, (remark, "what lies beyond 2100 is not shown: duly knows 1972 … 2100")))
+    _show_upcoming(output, {**subject, "zone": where.name, "remark": remark}, found)
 
 
 def _schedule_in(journal: str, schedule_id: str) -> tuple[OccurrenceSource, Zone, str]:
@@ -163,13 +166,15 @@ def _declare(parsed: Crontab, journal: str, actor: str, refused: list[Problem]) 
     outcomes: dict[str, str] = {}
     if not parsed.entries:
         return outcomes
-    with Scheduler.open(journal, actor=actor) as scheduler:
+    with open_as_visitor(journal, actor=actor, create=True) as scheduler:
         for entry in parsed.entries:
             try:
+                found = scheduler.find(entry.schedule_id)
+                check_not_deleted(entry, deleted=found is not None and found.deleted)
                 note = f"{parsed.source} line {entry.line}"
                 outcomes[entry.schedule_id] = declare_entry(scheduler, entry, actor=actor, note=note)
-            except DefinitionError as error:
-                refused.append(Problem(parsed.source, entry.line, 1, error.message, error.remedy))
+            except SchedulerError as error:  # about this entry: what ails the journal is a JournalError
+                refused.append(Problem(parsed.source, entry.line, 1, error.message, error.hint))
     return outcomes
 
 
@@ -178,14 +183,18 @@ def _preview(parsed: Crontab, journal: str, refused: list[Problem]) -> dict[str,
     state = replay(journal) if Path(journal).exists() else State()
     outcomes: dict[str, str] = {}
     for entry in parsed.entries:
+        found = state.by_id.get(entry.schedule_id)
         try:
+            check_not_deleted(entry, deleted=found is not None and found.deleted > 0)
             wanted = parse_definition(definition_of(entry))
-        except DefinitionError as error:
-            refused.append(Problem(parsed.source, entry.line, 1, error.message, error.remedy))
+        except SchedulerError as error:
+            refused.append(Problem(parsed.source, entry.line, 1, error.message, error.hint))
             continue
-        found = state.find(entry.schedule_id)
-        changed = [name for name in Definition.__struct_fields__ if getattr(found, name, None) != getattr(wanted, name)]
-        outcomes[entry.schedule_id] = "created" if found is None else "edited" if changed else "unchanged"
+        if found is None:
+            outcomes[entry.schedule_id] = "created"
+        else:
+            changed = changed_fields(found.definition, wanted)
+            outcomes[entry.schedule_id] = "edited" if changed else "unchanged"
     return outcomes
 
 

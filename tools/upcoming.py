@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from duly.scheduler.instants import in_range
 from duly.scheduler.triggers import OccurrenceSource
 from duly.scheduler.zones import Zone
 
@@ -42,11 +43,16 @@ class ClockChange:
 
 
 def upcoming(source: OccurrenceSource, zone: Zone, after: datetime, count: int) -> Iterator[Upcoming]:
-    """The next `count` occurrences strictly after `after`; fewer if there are no more."""
+    """The next `count` occurrences strictly after `after`; fewer if there are no more in the years that duly knows."""
     previous, instant = after, source.next_after(after)
-    while instant is not None and count > 0:
+    while instant is not None and count > 0 and in_range(instant):
         yield Upcoming(instant, zone.local(instant), describe_change(zone, previous, instant))
         previous, instant, count = instant, source.next_after(instant), count - 1
+
+
+def goes_on(source: OccurrenceSource, after: datetime) -> bool:
+    """Whether occurrences follow after `after`, be it beyond the years that duly knows."""
+    return source.next_after(after) is not None
 
 
 def clock_changes(zone: Zone, after: datetime, through: datetime) -> list[ClockChange]:

@@ -6,13 +6,17 @@ import io
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from duly import Scheduler
-from duly.journal.entries import CronRule, Literally
-from duly.projections import replay
+from duly import Cron, Scheduler
+from duly.journal import read
+from duly.journal.entries import CronRule, JournalClosed, JournalOpened, Literally, ScheduleCreated, SourceRule
+from duly.projections import Run, replay
+from duly.scheduler.decisions.runs import StillRunning
+from duly.scheduler.sources import SourceFactory
 from tests.tools.conftest import Duly
 
 GOOD = """\
@@ -21,6 +25,7 @@ CRON_TZ=Europe/Berlin
 # duly: id=nightly misfire=skip lateness=30m overlap=parallel max=3 fold=first timeout=2h
 30 2 * * * backup --full%first line%second
 """
+NAMES = ("zero", "one", "two", "three")
 HALF_BAD = "61 * * * * one\n0 1 * * * two\n@reboot three\n"
 
 
@@ -146,6 +151,70 @@ def test_what_the_scheduler_refuses_is_a_problem_of_its_line(duly: Duly, tmp_pat
     assert answer.code == 1
     assert f"{path}:1:1: " in answer.err
     assert [one.id for one in replay(tmp_path / "state").schedules()] == ["good"]
+
+
+def test_a_deleted_schedule_is_a_problem_of_its_line_and_what_follows_is_imported(duly: Duly, tmp_path: Path):
+    path, state = write(tmp_path, "".join(f"0 {n} * * * {name}\n" for n, name in enumerate(NAMES))), tmp_path / "state"
+    with Scheduler.open(state) as scheduler:
+        scheduler.create("two", Cron("@daily", zone="UTC"), target="command")
+        scheduler.delete("two")
+    refusal = (
+        f"{path}:3:1: schedule 'two' was deleted, and an id is never used again. "
+        "Give the entry another id, with # duly: id=… above it, or take it out\n"
+    )
+    for options in (["--dry-run"], []):
+        answer = duly("import", path, "-j", state, "--zone", "UTC", *options)
+        assert (answer.code, answer.err) == (1, refusal)
+        assert "3 imported, 1 refused" in answer.out
+    assert [one.id for one in replay(state).schedules()] == ["one", "three", "zero"]
+
+
+class Tides:
+    """A source that only the host has."""
+
+    rule = SourceRule("tides")
+
+    def next_after(self, instant: datetime, /) -> datetime:
+        return instant + timedelta(hours=12)
+
+    def prev_before(self, instant: datetime, /) -> datetime:
+        return instant - timedelta(hours=12)
+
+
+class AtWork:
+    """The host's evidence: its workers outlived it."""
+
+    def of(self, run: Run, /) -> StillRunning:
+        return StillRunning(run.id)
+
+    def runs(self) -> list[tuple[int, str]]:
+        return []
+
+
+def test_an_import_decides_nothing_that_is_for_the_stopped_host_to_decide(duly: Duly, tmp_path: Path):
+    state = tmp_path / "state"
+    sources: dict[str, SourceFactory] = {"tides": lambda _: Tides()}
+    scheduler = Scheduler.open(state, sources=sources)
+    scheduler.create("ebb", Tides(), target="sail")
+    work = scheduler.run_now("ebb")
+    waiting = scheduler.run_now("ebb")
+    resumed = scheduler.run_now("ebb")
+    scheduler.start(work.id, resumed.id)
+    scheduler.interrupt(resumed.id)
+    attempt = scheduler.resume(resumed.id).attempt_id
+    scheduler._journal.close()  # pyright: ignore[reportPrivateUsage] - the host dies
+    before = replay(state).sequence
+    assert duly("import", write(tmp_path, "0 0 * * * tidy\n"), "-j", state, "--zone", "UTC").code == 0
+    decided = [type(record.entry) for record in read(state, after=before)]
+    assert decided == [JournalOpened, ScheduleCreated, JournalClosed]
+    with Scheduler.open(state, sources=sources, evidence=AtWork()) as scheduler:
+        assert scheduler.schedule("ebb").blocked is None
+        assert [(run.id, run.attempt_id) for run in scheduler.runs(state="started")] == [
+            (work.id, None),
+            (resumed.id, attempt),
+        ]
+        assert [run.id for run in scheduler.recovery.pending] == [waiting.id]
+        assert scheduler.recovery.decisions == ()
 
 
 def test_a_crontab_with_nothing_to_keep_makes_no_journal(duly: Duly, tmp_path: Path):

@@ -13,6 +13,7 @@ from duly import Cron
 from duly.scheduler.zones import zone_of
 from duly.tools import localzone
 from duly.tools.upcoming import clock_changes, is_repeated, upcoming
+from tests.tools.conftest import Duly
 
 
 def remarks(expression: str, zone: str, after: datetime, count: int) -> list[tuple[str, str]]:
@@ -38,6 +39,20 @@ def test_a_change_between_two_occurrences_is_remarked_once():
 def test_a_fold_of_half_an_hour_is_told_apart():
     found = remarks("45 1 * * *", "Australia/Lord_Howe", datetime(2026, 4, 4, 6, tzinfo=UTC), 2)
     assert [remark.rpartition("; ")[2] for _, remark in found] == ["first 01:45 of two", "second 01:45 of two"]
+
+
+def test_the_end_of_the_supported_range_ends_the_list(duly: Duly):
+    near = ("next", "--cron", "@daily", "--zone", "UTC", "-n", "5", "--json", "--after")
+    answer = duly(*near, "2100-12-29T00:00:00Z")
+    assert answer.code == 0
+    assert [one["scheduled_at"] for one in answer.document["occurrences"]] == [
+        "2100-12-30T00:00:00Z",
+        "2100-12-31T00:00:00Z",
+    ]
+    assert "beyond 2100" in answer.document["remark"]
+    nothing = duly(*near, "2100-12-31T12:00:00Z")
+    assert (nothing.code, nothing.document["occurrences"]) == (0, [])
+    assert duly(*near, "2100-12-01T00:00:00Z").document["remark"] == ""
 
 
 def test_a_skipped_day_is_told():
