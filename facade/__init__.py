@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from duly.journal.errors import JournalLocked as JournalLocked
     from duly.journal.errors import JournalPoisoned as JournalPoisoned
     from duly.journal.errors import LockUnsupported as LockUnsupported
+    from duly.journal.errors import UnconfirmedGone as UnconfirmedGone
     from duly.journal.errors import UnencodableEntry as UnencodableEntry
     from duly.journal.errors import UnreadableJournal as UnreadableJournal
     from duly.projections import Anomaly as Anomaly
@@ -74,7 +75,7 @@ PUBLIC = MappingProxyType(
         name: f"duly.{module}"
         for module, names in {
             "journal.errors": "Error ForeignJournal JournalCorrupt JournalError "
-            "JournalLocked JournalPoisoned LockUnsupported UnencodableEntry UnreadableJournal",
+            "JournalLocked JournalPoisoned LockUnsupported UnconfirmedGone UnencodableEntry UnreadableJournal",
             "scheduler.clock": "Clock ManualClock SystemClock",
             "scheduler.decisions.questions": "Invocation Target",
             "projections": "Anomaly BadCursor Block NotRecorded Page Row Run Schedule State",

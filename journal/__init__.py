@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from duly.journal.errors import JournalLocked as JournalLocked
     from duly.journal.errors import JournalPoisoned as JournalPoisoned
     from duly.journal.errors import LockUnsupported as LockUnsupported
+    from duly.journal.errors import UnconfirmedGone as UnconfirmedGone
     from duly.journal.errors import UnencodableEntry as UnencodableEntry
     from duly.journal.errors import UnreadableJournal as UnreadableJournal
     from duly.journal.reader import Line as Line
@@ -52,7 +53,7 @@ PUBLIC = MappingProxyType(
             "disk": "Disk Identity",
             "entries": "Entry Json TornTail",
             "errors": "Error ForeignJournal JournalCorrupt JournalError JournalLocked JournalPoisoned LockUnsupported "
-            "UnencodableEntry UnreadableJournal",
+            "UnconfirmedGone UnencodableEntry UnreadableJournal",
             "reader": "Line Reader Record Unfinished read",
             "real_disk": "RealDisk",
             "recovery": "Recovery",

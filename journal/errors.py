@@ -73,6 +73,11 @@ class UnreadableJournal(JournalError):
     version); it is not known to be damaged."""
 
 
+class UnconfirmedGone(UnreadableJournal):
+    """A reader had read entries that were not known to be durable, and they are gone: they were never acknowledged, and
+    the record goes on without them. It is whole; read it again from its beginning."""
+
+
 class UnencodableEntry(JournalError, ValueError):
     """An entry cannot be written: NaN or Infinity, a lone surrogate, a set, too deep, too large. Nothing was
     written."""

@@ -6,7 +6,8 @@ Rules kept here:
 - Every line is verified before it is handed on. What is damaged is raised as JournalCorrupt, after it was read
   three times: beside a writer one look may catch a line half written, and an undamaged line never stays bad.
 - Lines beyond what is known to be durable are handed on as unconfirmed; a bad tail beyond it is unfinished, and ends
-  the reading without an error.
+  the reading without an error. A reader that goes on first looks whether they are still there: UnconfirmedGone if not.
+- Beside the side file of a broken rewrite the segment is read as it will be once the next owner put that back.
 - A segment is over when the next one exists and it was read to its end since.
 """
 
@@ -22,13 +23,14 @@ import msgspec
 from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
-from duly.journal.errors import ForeignJournal, JournalCorrupt
+from duly.journal.errors import ForeignJournal, JournalCorrupt, UnconfirmedGone
 from duly.journal.format import FIRST_HASH, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, read_mark, vouches_for_another
 from duly.journal.real_disk import RealDisk
+from duly.journal.rewriting import Saved, overlaid, read_saved
 from duly.journal.scanning import UNDECODABLE, Place, Read, Scan, later_proof, line_blocks, unreadable_line
-from duly.journal.segments import HEAD, LOCK, Segment, listing
+from duly.journal.segments import HEAD, LOCK, REWRITE, Segment, listing
 from duly.journal.survey import (
     DAMAGED_HEADER,
     Before,
@@ -40,6 +42,7 @@ from duly.journal.survey import (
     reading,
     rewritten_record,
 )
+from duly.journal.unconfirmed import Unconfirmed
 
 LOOKS = 3
 """How often bytes are read before they are called damaged."""
@@ -99,6 +102,9 @@ class Reader:
         """Where that segment's first batch line begins."""
         self._hopeless = False
         self._listed: tuple[Segment, ...] = ()
+        self._saved: Saved | None = None
+        """What the side file of a broken rewrite keeps of the last segment."""
+        self._unconfirmed = Unconfirmed()
 
     @property
     def place(self) -> Place:
@@ -131,8 +137,11 @@ class Reader:
     def lines(self, after: int = 0) -> Iterator[Line]:
         """The lines that hold an entry above `after` and were not read yet."""
         self.unfinished = None
+        self._unconfirmed.confirm(self.durable)
         with reading(self.path):
             self._look()
+            if self._unconfirmed and not self._still_stand():
+                raise self._gone()
         looks = 0
         while self._number <= len(self._listed):
             before = (self._number, self.place)
@@ -141,6 +150,9 @@ class Reader:
             except JournalCorrupt:
                 looks = looks + 1 if before == (self._number, self.place) else 1
                 if looks >= LOOKS or self._hopeless:
+                    self._unconfirmed.confirm(self.durable)
+                    if self._unconfirmed:
+                        raise self._gone() from None
                     raise
             else:
                 looks = 0
@@ -154,7 +166,10 @@ class Reader:
                 break
             # It is torn: just being written, or lost. The names are listed after it again: it may vouch for a new one.
             mark, names = self._mark_and_names()
-        self._listed = listing(self.path, names).segments
+        found = listing(self.path, names)
+        self._listed = found.segments
+        if mark is not None and self._is_foreign(mark):
+            mark = None
         if not self._listed and LOCK not in names:
             raise ForeignJournal("the folder is no journal", path=self.path, hint="Look at the path")
         if mark is not None and mark.segment > len(self._listed):
@@ -165,6 +180,46 @@ class Reader:
                 hint=SALVAGE,
             )
         self.mark = mark
+        self._saved = None
+        if REWRITE in found.ours and self._listed:
+            self._saved = read_saved(self._disk, self.path, self._listed[-1].number)
+
+    def _is_foreign(self, mark: Mark) -> bool:
+        """A HEAD of another journal vouches for nothing, and is no reason to miss anything."""
+        journal_id = self.journal_id
+        if not journal_id and self._listed:
+            path = self.path / self._listed[0].name
+            file = self._disk.open(path)
+            try:
+                header = readable_header(path, reader_of(self._disk, file))
+            finally:
+                self._disk.close(file)
+            journal_id = "" if header is None else header.journal_id
+        return bool(journal_id) and journal_id != mark.journal_id
+
+    def _still_stand(self) -> bool:
+        segment = self._unconfirmed.segment
+        path = self.path / segment.name
+        file = self._disk.open(path)
+        try:
+            read, _ = self._overlaid(segment, file)
+            return self._unconfirmed.still_stand(path, read, seed(self.journal_id))
+        finally:
+            self._disk.close(file)
+
+    def _gone(self) -> UnconfirmedGone:
+        """What this reader stands in is not there. That is damage only if somebody who begins anew meets it too."""
+        for _ in Reader(self.path, disk=self._disk).lines():
+            pass
+        return self._unconfirmed.gone(self.path)
+
+    def _overlaid(self, segment: Segment, file: int) -> tuple[Read, int]:
+        """How the segment is read, and its size."""
+        read, size = reader_of(self._disk, file), self._disk.size(file)
+        saved = self._saved
+        if saved is None or saved.segment != segment.number or saved.offset > size:
+            return read, size
+        return overlaid(read, saved), max(size, saved.end)
 
     def _mark_and_names(self) -> tuple[Mark | None, list[str]]:
         try:
@@ -179,9 +234,9 @@ class Reader:
         with reading(path):
             file = self._disk.open(path)
             try:
-                read = reader_of(self._disk, file)
+                read, size = self._overlaid(segment, file)
                 sealed = self._number < len(self._listed)
-                if self._scan is None and not self._start(segment, path, read, sealed, self._disk.size(file)):
+                if self._scan is None and not self._start(segment, path, read, sealed, size):
                     return False
                 while True:
                     scan = self._again(path, read)
@@ -190,7 +245,7 @@ class Reader:
                         break
                     # The next segment appeared meanwhile: whatever this one lacked is there now.
                     sealed = True
-                self._judge(path, scan, read, sealed, self._disk.size(file))
+                self._judge(path, scan, read, sealed, self._overlaid(segment, file)[1])
             finally:
                 self._disk.close(file)
         if sealed:
@@ -251,11 +306,17 @@ class Reader:
             if mark.segment != segment.number:
                 mark = None
         name = segment.name
+        unconfirmed = self._unconfirmed
+        h = scan.h
         for offset, line in scan.run(decode_line):
             if mark is not None and vouches_for_another(mark, segment.number, offset, scan.place):
                 self._hopeless = True
                 raise rewritten_record(scan.path, offset, mark)
             last = scan.next - 1
+            if last > scan.durable:
+                unconfirmed.confirm(scan.durable)
+                unconfirmed.add(segment, Place(line.s, h, offset), scan.place)
+            h = scan.h
             if last > after:
                 yield Line(line.s, line.e, last <= scan.durable, name, offset)
 

@@ -11,22 +11,20 @@ Rules kept here:
 from __future__ import annotations
 
 import os
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from duly.journal.disk import Disk
 from duly.journal.entries import TornTail
 from duly.journal.errors import JournalCorrupt
-from duly.journal.format import CHECKED, FIRST_HASH, header_line, seed
+from duly.journal.format import FIRST_HASH, header_line
 from duly.journal.judgement import SALVAGE
 from duly.journal.mark import Mark, read_mark
+from duly.journal.rewriting import Saved, encode_saved, overlaid, read_saved
 from duly.journal.scanning import Place, Read
 from duly.journal.segments import REWRITE, REWRITE_NEW, TORN, Listing, Segment
-from duly.journal.survey import Survey, Surveyor, readable_header, reading
+from duly.journal.survey import Survey, Surveyor, readable_header, reader_of, reading
 
 _TORN_NAME = "{stem}-{offset}{again}.bin"
 
@@ -51,26 +49,6 @@ class Recovered(NamedTuple):
     segments: tuple[Segment, ...]
     place: Place
     recovery: Recovery
-
-
-class _Saved(NamedTuple):
-    """The tail that an interrupted rewrite left in the side file."""
-
-    journal_id: str
-    segment: int
-    offset: int
-    data: bytes
-
-
-class _SavedFields(msgspec.Struct, forbid_unknown_fields=True):
-    c: str
-    j: str
-    g: int
-    o: int
-    n: int
-
-
-_saved_fields = msgspec.json.Decoder(_SavedFields)
 
 
 def new_journal_id() -> str:
@@ -127,19 +105,10 @@ class Recoverer:
             return None
         return mark
 
-    def _saved(self) -> _Saved | None:
-        if REWRITE not in self._found.ours:
-            return None
-        file = self._disk.open(self._folder / REWRITE)
-        try:
-            saved = _parse_saved(self._disk.read(file, 0, self._disk.size(file)))
-        finally:
-            self._disk.close(file)
-        if saved is None or saved.segment != self._segment.number:
-            return None  # torn while it was written: what it was to protect was not touched yet
-        return saved
+    def _saved(self) -> Saved | None:
+        return read_saved(self._disk, self._folder, self._segment.number) if REWRITE in self._found.ours else None
 
-    def _survey(self, mark: Mark | None, saved: _Saved | None) -> Survey:
+    def _survey(self, mark: Mark | None, saved: Saved | None) -> Survey:
         with reading(self._path):
             size = self._disk.size(self._file)
         if saved is not None and saved.offset > size:
@@ -150,24 +119,13 @@ class Recoverer:
                 hint=SALVAGE,
             )
         return Surveyor(self._disk, self._folder, self._found.segments, mark).survey(
-            self._overlaid(saved), size if saved is None else max(size, saved.offset + len(saved.data))
+            self._overlaid(saved), size if saved is None else max(size, saved.end)
         )
 
-    def _overlaid(self, saved: _Saved | None) -> Read:
-        """The segment as it is once the side file is put back."""
+    def _overlaid(self, saved: Saved | None) -> Read:
+        return overlaid(reader_of(self._disk, self._file), saved)
 
-        def read(offset: int, size: int) -> bytes:
-            data = self._disk.read(self._file, offset, size)
-            if saved is None or offset + size <= saved.offset or offset >= saved.offset + len(saved.data):
-                return data
-            end = saved.offset + len(saved.data)
-            before = data[: max(0, saved.offset - offset)]
-            inside = saved.data[max(0, offset - saved.offset) : offset + size - saved.offset]
-            return before + inside + data[max(0, end - offset) :]
-
-        return read
-
-    def _restored(self, saved: _Saved | None) -> int:
+    def _restored(self, saved: Saved | None) -> int:
         if saved is None:
             return 0
         with reading(self._path):
@@ -231,13 +189,13 @@ class Recoverer:
             self._disk.close(file)
         return True
 
-    def _mend(self, survey: Survey, saved: _Saved | None) -> int:
+    def _mend(self, survey: Survey, saved: Saved | None) -> int:
         end = survey.place.offset
         start = min(survey.proven, saved.offset if saved else survey.proven, end)
         with reading(self._path):
             tail = self._overlaid(saved)(start, end - start)
         if tail:
-            self._save(_Saved(survey.journal_id, self._segment.number, start, tail))
+            self._save(Saved(survey.journal_id, self._segment.number, start, tail))
         if self._disk.size(self._file) > end:
             self._disk.truncate(self._file, end)
             if start == 0:
@@ -255,13 +213,13 @@ class Recoverer:
             self._disk.sync_folder(self._folder)
         return len(tail)
 
-    def _save(self, saved: _Saved) -> None:
+    def _save(self, saved: Saved) -> None:
         """Writes the side file; an older one holds nothing that this one does not."""
         # The segment's own name first: a side file without it would look like a journal that lost its segments.
         self._disk.sync_folder(self._folder)
         path = self._folder / REWRITE
         fresh = self._folder / REWRITE_NEW
-        data = _encode_saved(saved)
+        data = encode_saved(saved)
         try:
             file = self._disk.create(fresh)
         except FileExistsError:
@@ -332,26 +290,3 @@ def write_all(disk: Disk, file: int, offset: int, data: bytes) -> None:
         if not rest:
             return
         written = disk.write(file, offset, rest)
-
-
-def _encode_saved(saved: _Saved) -> bytes:
-    checked = b'","j":"%b","g":%d,"o":%d,"n":%d}\n%b' % (
-        saved.journal_id.encode(),
-        saved.segment,
-        saved.offset,
-        len(saved.data),
-        saved.data,
-    )
-    return b'{"c":"%08x%b' % (zlib.crc32(checked, seed(saved.journal_id)), checked)
-
-
-def _parse_saved(data: bytes) -> _Saved | None:
-    line, newline, tail = data.partition(b"\n")
-    try:
-        fields = _saved_fields.decode(line)
-        crc_seed = seed(fields.j)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-    if not newline or data[:CHECKED] != b'{"c":"%08x' % zlib.crc32(data[CHECKED:], crc_seed):
-        return None
-    return _Saved(fields.j, fields.g, fields.o, tail) if fields.n == len(tail) else None

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from duly.journal import read
-from duly.journal.errors import Error
+from duly.journal.errors import Error, UnconfirmedGone
 from duly.projections.history import History, Page, page_of
 from duly.projections.state import NotRecorded, State
 
@@ -23,7 +23,12 @@ def replay(path: Path | str, *, until: int | datetime | None = None, confirmed: 
     """
     through = None if until is None else last_sequence(path, until)
     state = ReplayedState(Path(path))
-    state.read_on(through=through, confirmed=confirmed)
+    try:
+        state.read_on(through=through, confirmed=confirmed)
+    except UnconfirmedGone:
+        # A crash took the end while it was read, and the next owner went on without it: what was folded is no record.
+        state = ReplayedState(Path(path))
+        state.read_on(through=through, confirmed=confirmed)
     return state
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from duly.journal import Disk, JournalCorrupt, Line, Reader, Record
+from duly.journal import Disk, JournalCorrupt, Line, Reader, Record, UnconfirmedGone
 
 
 class _Waiting(NamedTuple):
@@ -39,7 +39,7 @@ class Following:
         """What has become durable since the last call."""
         try:
             yield from self._look()
-        except JournalCorrupt:
+        except (JournalCorrupt, UnconfirmedGone):
             if not self._waiting:
                 raise
             # What was read last was never acknowledged, so that the record may rightly have gone on without it.

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from duly.journal import ForeignJournal, Head, Journal, JournalCorrupt, Reader, RealDisk, head, read, verify
+from duly.journal import (
+    ForeignJournal,
+    Head,
+    Journal,
+    JournalCorrupt,
+    Reader,
+    RealDisk,
+    UnconfirmedGone,
+    head,
+    read,
+    verify,
+)
+from duly.journal.rewriting import Saved, encode_saved
 from tests.journal.samples import NOW, fill, note, notes, segments, snapshot
 
 
@@ -329,3 +341,81 @@ def test_a_last_segment_that_is_missing_is_damage(tmp_path: Path):
     damage = verify(tmp_path).damage
     assert damage is not None
     assert damage.reason == f"segment {int(last.stem[:8])} is missing: HEAD says that the journal goes on in it"
+
+
+def read_before_it_was_durable(tmp_path: Path) -> tuple[Reader, Path, bytes]:
+    """A reader that has read entries 1 to 4, of which 3 and 4 are unconfirmed; the segment, and what is durable of
+    it."""
+    with Journal.open(tmp_path) as journal:
+        journal.append(notes(1), NOW)
+        journal.append(notes(2), NOW)
+        mark = (tmp_path / "HEAD").read_bytes()
+        path = segments(tmp_path)[0]
+        durable = path.read_bytes()
+        journal.enqueue(notes(3), NOW)
+        journal.enqueue(notes(4), NOW)
+    (tmp_path / "HEAD").write_bytes(mark)
+    reader = Reader(tmp_path)
+    assert [record.confirmed for record in reader.records()] == [True, True, False, False]
+    return reader, path, durable
+
+
+def test_a_reader_that_read_what_went_away_is_told_even_if_nothing_came_in_its_place(tmp_path: Path):
+    reader, path, durable = read_before_it_was_durable(tmp_path)
+    assert list(reader.records()) == []
+    path.write_bytes(durable)
+    for _ in range(2):
+        with pytest.raises(UnconfirmedGone, match="read as unconfirmed, up to sequence 4, is gone"):
+            list(reader.records())
+    assert [record.sequence for record in read(tmp_path)] == [1, 2]
+
+
+def test_a_reader_is_told_that_lines_of_the_same_size_stand_where_it_read_others(tmp_path: Path):
+    reader, path, durable = read_before_it_was_durable(tmp_path)
+    path.write_bytes(durable)
+    with Journal.open(tmp_path) as journal:
+        journal.enqueue(notes(7), NOW)
+        journal.enqueue(notes(8), NOW)
+    with pytest.raises(UnconfirmedGone):
+        list(reader.records())
+    assert [record.entry for record in read(tmp_path)] == notes(1, 2, 7, 8)
+
+
+def test_a_reader_goes_on_behind_what_it_read_as_unconfirmed_once_it_is_durable(tmp_path: Path):
+    reader, _, _ = read_before_it_was_durable(tmp_path)
+    with Journal.open(tmp_path) as journal:
+        journal.append(notes(5), NOW)
+    assert [(record.sequence, record.confirmed) for record in reader.records()] == [(5, True)]
+    assert reader.durable == 5
+
+
+def test_damage_to_what_is_durable_stays_damage_for_a_reader_of_unconfirmed_lines(tmp_path: Path):
+    reader, path, durable = read_before_it_was_durable(tmp_path)
+    path.write_bytes(durable[:-9])
+    with pytest.raises(JournalCorrupt, match="up to 2 were acknowledged"):
+        list(reader.records())
+
+
+def test_the_head_of_another_journal_is_no_damage_and_confirms_nothing(tmp_path: Path):
+    fill(tmp_path / "other", 40, segment_bytes=700)
+    fill(tmp_path / "own", 4)
+    (tmp_path / "own" / "HEAD").write_bytes((tmp_path / "other" / "HEAD").read_bytes())
+    assert [record.confirmed for record in read(tmp_path / "own")] == [False] * 4
+    assert verify(tmp_path / "own").intact
+    with Journal.open(tmp_path / "own") as journal:
+        assert journal.last_sequence == 4
+
+
+def test_a_reader_beside_a_broken_rewrite_sees_what_the_next_owner_will_restore(tmp_path: Path):
+    fill(tmp_path, 5)
+    (tmp_path / "HEAD").unlink()
+    path = segments(tmp_path)[0]
+    whole = path.read_bytes()
+    tail = b"".join(whole.splitlines(keepends=True)[-2:])
+    offset = len(whole) - len(tail)
+    (tmp_path / "REWRITE").write_bytes(encode_saved(Saved(verify(tmp_path).journal_id, 1, offset, tail)))
+    for torn in (whole[:offset], whole[: offset + 100], whole[:offset] + bytes(len(tail))):
+        path.write_bytes(torn)
+        reader = Reader(tmp_path)
+        assert [record.entry for record in reader.records()] == notes(1, 2, 3, 4, 5)
+        assert reader.unfinished is None

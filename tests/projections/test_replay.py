@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from duly.journal import Entry, Journal, RealDisk
+from duly.journal import Entry, Journal, RealDisk, Record, UnconfirmedGone, read
 from duly.projections import NaiveInstant, replay
 from tests.projections.samples import DAY, admitted, at, completed, created, folded, opened, regressed, started
 
@@ -158,3 +159,20 @@ def test_the_settings_in_force_are_those_of_the_last_owner(tmp_path: Path):
     state = replay(written(tmp_path / "j", *RECORD, settings))
     assert state.opened == settings
     assert state.opened_sequence == 7
+
+
+def test_a_replay_whose_end_a_crash_took_while_it_was_read_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    journal = written(tmp_path / "j", *RECORD)
+    looks = 0
+
+    def read_beside_a_crash(path: Path, after: int = 0) -> Iterator[Record]:
+        nonlocal looks
+        looks += 1
+        yield from read(path, after)
+        if looks == 1:
+            yield Record(7, RECORD[-1], confirmed=False, segment="", offset=0)
+            raise UnconfirmedGone("it was never acknowledged")
+
+    monkeypatch.setattr("duly.projections.replay.read", read_beside_a_crash)
+    state = replay(journal)
+    assert (looks, state.digest()) == (2, folded(*RECORD).digest())
