@@ -1,7 +1,8 @@
 """Where the `duly` command starts: it runs `duly.tools.cli`, or says which extra to install.
 
 Rules kept here:
-- nothing but the standard library is imported until the extra is known to be there: without it nobody gets a traceback;
+- nothing that needs more than the standard library is imported until the extra is known to be there, so that nobody
+  gets a traceback without it;
 - `--version` needs no extra.
 """
 
@@ -9,16 +10,16 @@ import sys
 from importlib.util import find_spec
 
 from duly import __version__
+from duly.tools.exit_codes import FINE, USAGE
 
 NEEDED = ("click", "rich")
-USAGE = 2
 
 
 def main() -> int:
     """Run the command line and return its exit code; 2 if what it needs is not installed."""
     if sys.argv[1:] == ["--version"]:
         print(f"duly {__version__}")
-        return 0
+        return FINE
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         needed = " and ".join(missing)
