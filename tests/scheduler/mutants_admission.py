@@ -13,13 +13,7 @@ TABLE = "tests/scheduler/test_admission_table.py"
 CLOCKS = "tests/scheduler/test_clock_timelines.py"
 BASELINES = "tests/scheduler/test_baselines.py"
 
-OVERLAP = """        elif turn.active >= turn.limit:
-            skipped = self._skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
-            self._consume(turn, instant, skipped)
-"""
-CAPACITY = """        elif self._free <= 0:
-            self._await_slot(turn, due, instant)
-"""
+OVERLAP = "        elif turn.active >= turn.limit:\n"
 SUPERSEDE = "            self._consume(turn, instant, self._supersede(turn, instant, newest))\n"
 LAST = "        return due.upcoming is None and not others_due and (deciding_candidate or turn.candidate is None)\n"
 BASELINE = "    through = _baseline(rule, schedule.consumed_through, command.at, once=False)\n"
@@ -33,7 +27,7 @@ MUTANTS = (
     Mutant(
         "overlap after capacity",
         ADMISSION,
-        ((OVERLAP + CAPACITY, CAPACITY + OVERLAP),),
+        ((OVERLAP, "        elif turn.active >= turn.limit and self._free > 0:\n"),),
         (f"{TABLE}::test_the_overlap_comes_before_the_capacity",),
     ),
     Mutant(
@@ -51,7 +45,7 @@ MUTANTS = (
     Mutant(
         "two candidates",
         ADMISSION,
-        (("        if not self._settle_candidate(turn, newest):\n            return\n        by", "        by"),),
+        (("        if candidate is None:\n", "        if candidate is None or candidate is not None:\n"),),
         (f"{TABLE}::test_an_older_candidate_gives_way_as_soon_as_a_newer_instant_is_due",),
     ),
     Mutant(
