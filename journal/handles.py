@@ -5,11 +5,14 @@ Rules kept here:
 - Closing may be interrupted and asked for again. A file is only closed if it is still the one that was opened: its
   number may have been given to another one since.
 - Handles that nobody can reach any more are closed: what they locked is given up when nobody can write through them.
+  When the interpreter ends that is left to the operating system, as half of what closing needs may be gone by then.
 """
 
 from __future__ import annotations
 
 import errno
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from duly.journal.disk import Disk, Identity
@@ -48,5 +51,7 @@ class Handles:
         except OSError as error:
             return error.errno != errno.EBADF
 
-    def __del__(self) -> None:
-        self.close_all()
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # The attribute is missing if the constructor was interrupted.
+        if not is_ending() and hasattr(self, "_held"):
+            self.close_all()
