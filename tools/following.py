@@ -12,17 +12,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from duly.journal import Disk, JournalCorrupt, Line, Reader, Record, UnconfirmedGone
-
-
-class _Waiting(NamedTuple):
-    """A line that is not known to be durable, and the chain's hash behind it."""
-
-    last: int
-    chain: bytes
-    line: Line
+from duly.journal import Disk, Line, Reader, Record, UnconfirmedGone
 
 
 class Following:
@@ -33,48 +24,28 @@ class Following:
         self.sequence = after
         """The highest sequence that was handed on, or is not wanted."""
         self._reader = Reader(path, disk=disk)
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[Line] = deque()
 
     def records(self) -> Iterator[Record]:
         """What has become durable since the last call."""
         try:
             yield from self._look()
-        except (JournalCorrupt, UnconfirmedGone):
-            if not self._waiting:
-                raise
-            # What was read last was never acknowledged, so that the record may rightly have gone on without it.
+        except UnconfirmedGone:
             self._waiting.clear()
             self._reader = Reader(self._path, disk=self._disk)
             yield from self._look()
 
     def _look(self) -> Iterator[Record]:
         for line in self._reader.lines(self.sequence):
-            last = line.first + len(line.entries) - 1
-            self._waiting.append(_Waiting(last, self._reader.chain, line))
+            self._waiting.append(line)
             yield from self._confirmed()
         yield from self._confirmed()
 
     def _confirmed(self) -> Iterator[Record]:
-        self._check_mark()
         durable = self._reader.durable
-        while self._waiting and self._waiting[0].last <= durable:
-            line = self._waiting.popleft().line
+        while self._waiting and self._waiting[0].first + len(self._waiting[0].entries) - 1 <= durable:
+            line = self._waiting.popleft()
             for sequence, entry in enumerate(line.entries, line.first):
                 if sequence > self.sequence:
                     self.sequence = sequence
                     yield Record(sequence, entry, confirmed=True, segment=line.segment, offset=line.offset)
-
-    def _check_mark(self) -> None:
-        """HEAD tells where a durable line ends. If none that waits ends there so, the record went on without them."""
-        mark, waiting = self._reader.mark, self._waiting
-        if mark is None or not waiting or mark.journal_id != self._reader.journal_id:
-            return
-        if not waiting[0].line.first <= mark.sequence <= waiting[-1].last:
-            return
-        if not any((one.last, one.chain) == (mark.sequence, mark.h) for one in waiting):
-            raise JournalCorrupt(
-                "another line stands where an unconfirmed one stood",
-                path=self._reader.path,
-                sequence=waiting[0].line.first,
-                hint="Read the journal anew",
-            )
