@@ -14,17 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
-from duly.journal.entries import JournalOpened
-from duly.journal.errors import ForeignJournal, JournalCorrupt, JournalError, JournalLocked, UnreadableJournal
+from duly.journal.errors import ForeignJournal, JournalCorrupt, JournalLocked, UnreadableJournal
 from duly.journal.judgement import SALVAGE
 from duly.journal.mark import read_mark
 from duly.journal.output import Output
 from duly.journal.ownership import Ownership, last_segment
 from duly.journal.recovery import Recovered, Recoverer, Recovery, create_first_segment, sync_ancestors
-from duly.journal.scanning import line_blocks
-from duly.journal.segments import HEAD, REWRITE, Listing, Segment, listing
+from duly.journal.segments import HEAD, REWRITE, Listing, Segment
 
 
 class Taken(NamedTuple):
@@ -119,34 +116,3 @@ def _create(disk: Disk, ownership: Ownership, found: Listing) -> tuple[int, int,
     sync_ancestors(disk, folder)
     warnings = tuple(f"the journal's folder holds a file that is not the journal's: {n}" for n in found.strangers)
     return head, file, Recovered(journal_id, (segment,), place, Recovery(created=True, warnings=warnings))
-
-
-def describe_owner(disk: Disk, folder: Path) -> str:
-    """Who opened the journal last, for people: it is read from the journal and is no authority."""
-    try:
-        for segment in reversed(listing(folder, disk.names(folder)).segments[-2:]):
-            opened = _last_opened(disk, folder / segment.name)
-            if opened is not None:
-                return f" (host {opened.host}, pid {opened.pid}, since {opened.at.isoformat(timespec='seconds')})"
-    except (OSError, JournalError):
-        pass
-    return ""
-
-
-def _last_opened(disk: Disk, path: Path) -> JournalOpened | None:
-    newest: bytes | None = None
-    file = disk.open(path)
-    try:
-        for _, lines, _ in line_blocks(lambda offset, size: disk.read(file, offset, size), 0):
-            for line in lines:
-                if b'"kind":"JournalOpened"' in line:
-                    newest = line
-    finally:
-        disk.close(file)
-    if newest is None:
-        return None
-    try:
-        entries = decode_line(newest).e
-    except ValueError:
-        return None
-    return next((entry for entry in reversed(entries) if isinstance(entry, JournalOpened)), None)

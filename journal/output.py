@@ -74,6 +74,7 @@ class Output:
                 f"somebody else changed the segment: it has {size:,} bytes, and we left it with {self._offset:,}",
                 path=self._folder / self._segment.name,
                 offset=self._offset,
+                hint="Find out who writes into the journal's folder and stop it; then close it and open it again",
             )
 
     def _rotate(self, rotation: Rotation) -> None:
@@ -85,7 +86,11 @@ class Output:
         self._disk.sync(file)
         self._disk.sync_folder(self._folder)
         if last_segment(self._ownership.list()) != rotation.segment:
-            raise JournalError("somebody else made a segment", path=self._folder)
+            raise JournalError(
+                "somebody else made a segment",
+                path=self._folder,
+                hint="Find out who writes into the journal's folder and stop it; then close it and open it again",
+            )
         former, self._file = self._file, file
         self._segment = rotation.segment
         self._offset = len(rotation.header)

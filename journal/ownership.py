@@ -47,18 +47,18 @@ class Ownership:
 
     def __init__(self, disk: Disk, folder: Path, identity: Identity) -> None:
         self._disk = disk
-        self._lock_identity = identity
+        self._lock_identity: Identity | None = None
         self.folder = folder
         self.identity = identity
         self.handles = Handles(disk)
         self.released = False
         self.locks_segments: bool = getattr(disk, "locks_segments", True)
 
-    def take(self, owner: Callable[[], str]) -> None:
+    def take(self) -> None:
         """Takes LOCK. JournalLocked if somebody has it."""
         lock = self.handles.hold(_open_lock(self._disk, self.folder / LOCK))
         self._lock_identity = self._disk.identity(lock)
-        _hold(self._disk, lock, self.folder, owner)
+        _hold(self._disk, lock, self.folder)
 
     def list(self) -> Listing:
         """What the folder holds now."""
@@ -80,9 +80,17 @@ class Ownership:
         except FileNotFoundError:
             moved = True
         if moved:
-            raise JournalError("the journal's folder was moved or deleted while it was open", path=self.folder)
+            raise JournalError(
+                "the journal's folder was moved or deleted while it was open",
+                path=self.folder,
+                hint="Close it, bring the folder back or name its new place, and open it there",
+            )
         if not self.locks_segments:
-            raise JournalError(f"{deleted} while the journal was open", path=self.folder / LOCK)
+            raise JournalError(
+                f"{deleted} while the journal was open",
+                path=self.folder / LOCK,
+                hint="Make sure that nobody else owns the journal, close it and open it again; leave LOCK alone",
+            )
 
     def lock_segment(self, file: int, path: Path) -> None:
         """Locks a segment, where that leaves readers alone."""
@@ -161,7 +169,8 @@ def own(  # noqa: PLR0913  # each is a choice of its own, by keyword
 ) -> Ownership:
     """Takes the journal folder, making it if it may.
 
-    `owner` describes the present owner, for people. Waiting counts its pauses instead of reading a clock.
+    `owner` describes the present owner, for people: it is asked once, when the waiting is over. Waiting counts its
+    pauses instead of reading a clock.
     """
     existing = _names(disk, folder)
     _refuse_network(disk, folder)
@@ -174,10 +183,12 @@ def own(  # noqa: PLR0913  # each is a choice of its own, by keyword
     tries = 1 if lock_timeout is None else max(1, 1 + lock_timeout // PAUSE)
     for remaining in range(tries - 1, -1, -1):
         try:
-            return _take(disk, folder, identity, owner)
-        except JournalLocked:
+            return _take(disk, folder, identity)
+        except JournalLocked as error:
             if not remaining:
-                raise
+                if isinstance(error, _HeldElsewhere):
+                    error = JournalLocked(f"{error.message}{owner()}", path=folder, hint=error.hint)
+                raise error from None
         sleep(PAUSE.total_seconds())
     raise AssertionError("unreachable")
 
@@ -272,11 +283,15 @@ def _make_folders(disk: Disk, folder: Path) -> None:
         disk.sync_folder(each.parent)
 
 
-def _take(disk: Disk, folder: Path, identity: Identity, owner: Callable[[], str]) -> Ownership:
+class _HeldElsewhere(JournalLocked):
+    """Another process has LOCK."""
+
+
+def _take(disk: Disk, folder: Path, identity: Identity) -> Ownership:
     ownership = Ownership(disk, folder, identity)
     try:
         CLAIMS.claim(ownership)
-        ownership.take(owner)
+        ownership.take()
     except BaseException:
         ownership.release()
         raise
@@ -297,10 +312,10 @@ def _open_lock(disk: Disk, path: Path) -> int:
         ) from error
 
 
-def _hold(disk: Disk, lock: int, folder: Path, owner: Callable[[], str]) -> None:
+def _hold(disk: Disk, lock: int, folder: Path) -> None:
     try:
         if not disk.lock(lock):
-            raise JournalLocked(f"another process owns the journal{owner()}", path=folder, hint="Stop it, or wait")
+            raise _HeldElsewhere("another process owns the journal", path=folder, hint="Stop it, or wait")
         if disk.identity(folder / LOCK) != disk.identity(lock):
             raise JournalLocked("LOCK was replaced while it was being taken", path=folder / LOCK, hint="Try again")
         second = disk.open(folder / LOCK, write=True)

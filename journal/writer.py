@@ -28,11 +28,12 @@ from types import TracebackType
 
 from duly.journal.chain import Encoded, Rule, chain_from, drained, queued
 from duly.journal.codec import encode_batch
+from duly.journal.describing import describe_owner
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
 from duly.journal.errors import JournalError, JournalPoisoned
 from duly.journal.format import APPEND_WINDOW, SEGMENT_BYTES, microseconds, seed
-from duly.journal.opening import Taken, describe_owner, opening, take
+from duly.journal.opening import Taken, opening, take
 from duly.journal.ownership import CLAIMS, Ownership, canonical, own
 from duly.journal.reader import recovered_entries
 from duly.journal.real_disk import RealDisk

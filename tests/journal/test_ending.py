@@ -1,4 +1,4 @@
-"""A program that ends without closing its journal: nothing is printed, and the next owner finds all that was durable."""
+"""A program that ends without closing its journal: nothing is printed, and all that was durable is found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from duly.journal import Journal
 from duly.journal.handles import Handles
-from tests.journal.samples import NOW, fill, notes
+from tests.journal.samples import fill, notes
 
 BEGINNING = """
     import sys, threading

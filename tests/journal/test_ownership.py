@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from duly.journal import (
     ForeignJournal,
     Journal,
+    JournalError,
     JournalLocked,
     JournalPoisoned,
     LockUnsupported,
@@ -21,7 +23,7 @@ from duly.journal import (
     verify,
 )
 from duly.journal.ownership import CLAIMS
-from tests.journal.samples import NOW, CountingDisk, fill, notes, opened, segments, snapshot
+from tests.journal.samples import NOW, CountingDisk, fill, note, notes, opened, segments, snapshot
 
 posix = pytest.mark.skipif(os.name != "posix", reason="flock and fork are POSIX")
 
@@ -302,3 +304,81 @@ def test_missing_parents_are_made_too(tmp_path: Path):
     open_it(tmp_path / "a" / "b" / "journal", disk).close()
     assert verify(tmp_path / "a" / "b" / "journal").intact
     assert disk.calls["sync_folder"] >= 4
+
+
+class ReadCountingDisk(CountingDisk):
+    """Counts how many bytes are read."""
+
+    read_bytes = 0
+
+    def read(self, file: int, offset: int, size: int) -> bytes:
+        data = super().read(file, offset, size)
+        self.read_bytes += len(data)
+        return data
+
+
+@posix
+def test_waiting_for_another_owner_reads_the_journal_once_however_often_the_lock_is_tried(tmp_path: Path):
+    pauses: list[float] = []
+    disk = ReadCountingDisk()
+    with open_it(tmp_path) as journal:
+        journal.append([opened("payroll-1", 4711)], NOW)
+        for number in range(100):
+            journal.enqueue(notes(*range(number * 100, number * 100 + 100)), NOW)
+        journal.sync()
+        CLAIMS.forget()  # as it is in another process
+        with pytest.raises(JournalLocked, match=r"another process owns the journal \(host payroll-1, pid 4711"):
+            Journal.open(tmp_path, disk=disk, lock_timeout=timedelta(seconds=10), sleep=pauses.append)
+    assert len(pauses) == 200
+    size = segments(tmp_path)[0].stat().st_size
+    assert size > 500_000
+    assert disk.read_bytes < 1.5 * size
+
+
+@posix
+def test_the_present_owner_is_told_without_reading_what_came_before_it(tmp_path: Path):
+    disk = ReadCountingDisk()
+    with open_it(tmp_path) as journal:
+        for number in range(200):
+            journal.enqueue(notes(*range(number * 100, number * 100 + 100)), NOW)
+        journal.append([opened("payroll-1", 4711)], NOW)
+        journal.append([note(1, {"kind": "JournalOpened", "host": "nobody"})], NOW)
+        CLAIMS.forget()
+        with pytest.raises(JournalLocked, match=r"host payroll-1, pid 4711"):
+            open_it(tmp_path, disk)
+    assert disk.read_bytes < segments(tmp_path)[0].stat().st_size / 2
+
+
+@posix
+@pytest.mark.parametrize("size", [0, 1, 10, 256 * 1024 - 600, 256 * 1024 - 400, 256 * 1024 - 380, 600 * 1024])
+def test_the_owner_is_found_wherever_its_entry_stands(size: int, tmp_path: Path):
+    with open_it(tmp_path) as journal:
+        journal.append([opened("before", 1)], NOW)
+        journal.append([opened("payroll-1", 4711)], NOW)
+        if size:
+            journal.append([note(1, "x" * size)], NOW)
+        CLAIMS.forget()
+        with pytest.raises(JournalLocked, match=r"host payroll-1, pid 4711"):
+            open_it(tmp_path)
+
+
+def test_every_refusal_of_the_ownership_says_what_to_do(tmp_path: Path):
+    with open_it(tmp_path / "one") as journal:
+        with segments(tmp_path / "one")[0].open("ab") as stranger:
+            stranger.write(b"x")
+        with pytest.raises(JournalPoisoned) as changed:
+            journal.append(notes(1), NOW)
+    with open_it(tmp_path / "two") as journal:
+        (tmp_path / "two").rename(tmp_path / "three")
+        with pytest.raises(JournalPoisoned) as moved:
+            journal.append(notes(1), NOW)
+    disk = CountingDisk()
+    disk.locks_segments = False
+    with open_it(tmp_path / "four", disk) as journal:
+        (tmp_path / "four" / "LOCK").unlink()
+        with pytest.raises(JournalPoisoned) as deleted:
+            journal.append(notes(1), NOW)
+    for raised in (changed, moved, deleted):
+        cause = raised.value.__cause__
+        assert isinstance(cause, JournalError)
+        assert "open it" in cause.hint
