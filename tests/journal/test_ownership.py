@@ -339,7 +339,7 @@ def test_waiting_for_another_owner_reads_the_journal_once_however_often_the_lock
 def test_the_present_owner_is_told_without_reading_what_came_before_it(tmp_path: Path):
     disk = ReadCountingDisk()
     with open_it(tmp_path) as journal:
-        for number in range(200):
+        for number in range(400):
             journal.enqueue(notes(*range(number * 100, number * 100 + 100)), NOW)
         journal.append([opened("payroll-1", 4711)], NOW)
         journal.append([note(1, {"kind": "JournalOpened", "host": "nobody"})], NOW)
