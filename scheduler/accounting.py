@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from duly.journal import read
-from duly.journal.entries import Entry, EntryLost, ScheduleCreated
+from duly.journal.entries import CalendarChanged, Entry, EntryLost, JournalOpened, ScheduleCreated
 from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Reign, Row
 from duly.projections.ranges import range_holding
@@ -46,7 +46,7 @@ class ScheduleAccount(msgspec.Struct, kw_only=True):
     foreign: list[datetime] = msgspec.field(default_factory=list[datetime])
     fault: str = ""
     exact: bool = True
-    calendar_changed: bool = False
+    calendar_changed: CalendarChanged | None = None
 
     @property
     def balanced(self) -> bool:
@@ -55,11 +55,16 @@ class ScheduleAccount(msgspec.Struct, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """The accounts of all schedules of a journal, as of its last clock reading."""
+    """The accounts of all schedules of a journal, as of its last clock reading.
+
+    `calendars` are the versions of croniter and tzdata that its owners had, in their order; the counting uses this
+    machine's.
+    """
 
     now: datetime | None
     schedules: tuple[ScheduleAccount, ...]
     lost: int
+    calendars: tuple[tuple[str, str], ...] = ()
 
     @property
     def unaccounted(self) -> int:
@@ -72,14 +77,23 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return all(one.balanced for one in self.schedules)
 
 
-def account(path: Path | str, *, sources: Mapping[str, SourceFactory] | None = None) -> Account:
-    """Counts the journal at `path`. Raises the journal's errors."""
-    return account_of(((record.sequence, record.entry) for record in read(path)), sources=sources)
+def account(
+    path: Path | str, *, since: datetime | None = None, sources: Mapping[str, SourceFactory] | None = None
+) -> Account:
+    """Counts the journal at `path`; with `since` only the occurrences from this instant on. Raises the journal's
+    errors."""
+    return account_of(((record.sequence, record.entry) for record in read(path)), since=since, sources=sources)
 
 
-def account_of(entries: Iterable[tuple[int, Entry]], *, sources: Mapping[str, SourceFactory] | None = None) -> Account:
+def account_of(
+    entries: Iterable[tuple[int, Entry]],
+    *,
+    since: datetime | None = None,
+    sources: Mapping[str, SourceFactory] | None = None,
+) -> Account:
     """Counts these entries, which begin where their journal does."""
     histories: dict[str, History] = {}
+    calendars: dict[tuple[str, str], None] = {}
     now: datetime | None = None
     lost = 0
     for sequence, entry in entries:
@@ -88,19 +102,23 @@ def account_of(entries: Iterable[tuple[int, Entry]], *, sources: Mapping[str, So
             continue
         if FIRST_INSTANT <= entry.at < LAST_INSTANT:
             now = entry.at
+        if isinstance(entry, JournalOpened):
+            calendars[entry.croniter, entry.tzdata] = None
         if isinstance(entry, ScheduleCreated):
             histories.setdefault(entry.schedule_id, History(entry.schedule_id))
         schedule_id = getattr(entry, "schedule_id", None)
         concerned = histories.values() if schedule_id is None else filter(None, [histories.get(schedule_id)])
         for history in concerned:
             history.apply(sequence, entry)
-    settled = (_settled(one, now, sources or {}) for one in histories.values() if now is not None)
-    return Account(now=now, schedules=tuple(settled), lost=lost)
+    begin = FIRST_INSTANT if since is None else since
+    settled = (_settled(one, begin, now, sources or {}) for one in histories.values() if now is not None)
+    return Account(now=now, schedules=tuple(settled), lost=lost, calendars=tuple(calendars))
 
 
-def _settled(history: History, now: datetime, sources: Mapping[str, SourceFactory]) -> ScheduleAccount:
-    result = ScheduleAccount(schedule_id=history.schedule_id, double=list(history.doubles))
-    result.calendar_changed = history.calendar_changed is not None
+def _settled(history: History, begin: datetime, now: datetime, sources: Mapping[str, SourceFactory]) -> ScheduleAccount:
+    doubles = [instant for instant in history.doubles if instant >= begin]
+    result = ScheduleAccount(schedule_id=history.schedule_id, double=doubles)
+    result.calendar_changed = history.calendar_changed
     schedule = history.schedule
     if schedule is None:
         result.fault = "the record never created it"
@@ -109,8 +127,10 @@ def _settled(history: History, now: datetime, sources: Mapping[str, SourceFactor
     end = min(now, schedule.consumed_through) if schedule.deleted else now
     try:
         for reign, until in _reigns(history, end):
-            counting.walk(reign, trigger_of(reign.rule, sources), until)
-        unseen = sorted(one for one in history.rows if one <= end and one not in counting.seen)
+            start = max(reign.start, begin - datetime.resolution)
+            if start < until:
+                counting.walk(Reign(start, reign.rule, reign.revision), trigger_of(reign.rule, sources), until)
+        unseen = sorted(one for one in history.rows if begin <= one <= end and one not in counting.seen)
         result.foreign.extend(one for one in unseen if _is_foreign(history.rows[one], history, sources))
     except TriggerError as error:
         result.fault = str(error)
@@ -124,6 +144,22 @@ def _is_foreign(row: Row, history: History, sources: Mapping[str, SourceFactory]
     if rule is None:
         return True
     return checked_next_after(trigger_of(rule, sources), row.scheduled_at - datetime.resolution) != row.scheduled_at
+
+
+def is_kept(history: History, decided: Sequence[datetime], revision: int, instant: datetime) -> bool:
+    """Whether an instant of this revision's rule, without a row of its own, counts as decided.
+
+    So it is in a gap that was closed for want of ranges, or between kept decisions of another revision's rule.
+    `decided` are the instants of the history's rows, in order.
+    """
+    if any(start < instant < end for start, end in history.joined):
+        return True
+    schedule = history.schedule
+    if schedule is None or range_holding(schedule.kept, instant) is None:
+        return False
+    at = bisect_left(decided, instant)
+    beside = [history.rows[one] for one in decided[max(at - 1, 0) : at + 1]]
+    return any(row.revision != revision for row in beside)
 
 
 def _reigns(history: History, end: datetime) -> Iterator[tuple[Reign, datetime]]:
@@ -169,7 +205,7 @@ class _Counting:
         elif span is not None:
             counts["covered" if span.reason in (None, "operator") else f"interval:{span.reason}"] += 1
             return self._after_span(instant, span)
-        elif self._is_kept(instant):
+        elif is_kept(self._history, self._rows, self._revision, instant):
             counts["kept"] += 1
         elif instant > self._schedule.consumed_through:
             counts["waiting"] += 1
@@ -180,19 +216,6 @@ class _Counting:
         else:
             self._result.unaccounted.append(instant)
         return instant
-
-    def _is_kept(self, instant: datetime) -> bool:
-        """Whether an instant without a row of its own counts as decided.
-
-        So it is in a gap that was closed for want of ranges, or between kept decisions of another revision's rule.
-        """
-        if any(start < instant < end for start, end in self._history.joined):
-            return True
-        if range_holding(self._schedule.kept, instant) is None:
-            return False
-        at = bisect_left(self._rows, instant)
-        beside = [self._history.rows[one] for one in self._rows[max(at - 1, 0) : at + 1]]
-        return any(row.revision != self._revision for row in beside)
 
     def _after_span(self, instant: datetime, span: Row) -> datetime:
         former, number = self._in_span

@@ -16,9 +16,9 @@ from duly.journal import read
 from duly.projections import Run, Schedule
 from duly.projections.history import History, Page, Row, page_of
 from duly.projections.runs import RunState, occurrence_id
-from duly.projections.schedules import ScheduleState, view
+from duly.projections.schedules import view
 from duly.scheduler.copies import run_copies, run_copy
-from duly.scheduler.decisions.occurrences import due_instants, next_instant
+from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.runs import run_of
 from duly.scheduler.definitions import check_count
 from duly.scheduler.errors import TriggerError, UnknownRun
@@ -26,6 +26,7 @@ from duly.scheduler.explaining import explain
 from duly.scheduler.explanations import Explanation
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
+from duly.scheduler.waiting import waiting_rows
 
 
 class Upcoming(msgspec.Struct, frozen=True):
@@ -134,7 +135,7 @@ class Inspection(Shell):
             if schedule is None:
                 self._living(schedule_id)
                 return 0, []
-            return self._state.sequence, self._waiting_rows(schedule)
+            return self._state.sequence, waiting_rows(schedule, self._clock.now(), self._source_of)
 
         through, waiting = self._exclusively(look)
         history = History(schedule_id)
@@ -158,27 +159,6 @@ class Inspection(Shell):
         """The digest of the folded state, equal to that of a replay of the journal."""
         return self._exclusively(self._state.digest)
 
-    def _waiting_rows(self, schedule: ScheduleState) -> list[Row]:
-        """The instants that are due and undecided; behind a scan's end there may be more."""
-        if schedule.deleted or schedule.exhausted:
-            return []
-        now = self._clock.now()
-        try:
-            source = self._source_of(schedule.definition.trigger)
-            due = due_instants(source, schedule.consumed_through, now, schedule.kept)
-        except TriggerError:
-            return []
-        return [
-            Row(
-                scheduled_at=instant,
-                occurrence_id=occurrence_id(schedule.id, instant),
-                disposition="waiting",
-                detail=_why_waiting(schedule),
-                revision=schedule.revision,
-            )
-            for instant in due.instants
-        ]
-
     def _following(self, schedule_id: str, instant: datetime) -> datetime | None:
         schedule = self._state.by_id[schedule_id]
         try:
@@ -189,14 +169,3 @@ class Inspection(Shell):
     def _viewed(self, schedule_id: str) -> Schedule[OccurrenceSource]:
         schedule = self._living(schedule_id)
         return view(schedule, self._shown_trigger(schedule))
-
-
-def _why_waiting(schedule: ScheduleState) -> str:
-    """What an undecided instant waits for, where it is not a task slot or the next poll."""
-    if schedule.block is not None:
-        return f"blocked since #{schedule.block.sequence}"
-    if schedule.paused:
-        return f"paused since #{schedule.paused}"
-    if schedule.disabled:
-        return f"disabled since #{schedule.disabled}"
-    return ""

@@ -25,10 +25,13 @@ from duly import __version__
 from duly.journal.errors import Error, JournalError
 from duly.projections.dump import UnknownProjection
 from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownSchedule
+from duly.tools.account_command import account
 from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.demo_command import demo
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
+from duly.tools.explain_command import explain
+from duly.tools.history_commands import blame, history
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
@@ -64,6 +67,8 @@ def cli() -> None:
 
 
 for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
+    cli.add_command(command)
+for command in (explain, account, history, blame):
     cli.add_command(command)
 
 

@@ -46,7 +46,12 @@ COMMANDS: dict[str, list[str]] = {
 
 def printed(name: str, journal: Path) -> str:
     """What the command prints about the journal, without what differs from machine to machine."""
-    arguments = [str(journal) if word == "JOURNAL" else word for word in COMMANDS[name]]
+    return print_of(COMMANDS[name], journal)
+
+
+def print_of(command: list[str], journal: Path) -> str:
+    """What a command line prints, JOURNAL in it standing for the journal's folder."""
+    arguments = [str(journal) if word == "JOURNAL" else word for word in command]
     text = io.StringIO()
     with patch.dict(os.environ, {"COLUMNS": "160", "NO_COLOR": "1"}), contextlib.redirect_stdout(text):
         code = main(arguments)
