@@ -11,29 +11,19 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
-from duly.journal.entries import (
-    ENTRY_CLASSES,
-    Entry,
-    OccurrenceAdmitted,
-    RunAdmittedManually,
-    RunCompleted,
-    RunInterrupted,
-    RunNoted,
-    ScheduleCreated,
-    ScheduleEdited,
-    SourceRule,
-    kind_of,
-)
+from duly.journal.entries import ENTRY_CLASSES, Entry, kind_of
 from duly.journal.errors import UnencodableEntry
 from duly.journal.format import MAX_LINE
-from duly.journal.strict import MAX_DEPTH, check_json, within_bounds
+from duly.journal.strict import MAX_DEPTH, require_json, within_bounds
 
 MAX_BATCH = MAX_LINE - 256
 """What an encoded batch may take: the envelope around it needs less than the rest of the line."""
+
+_JSON_ONLY = "Only finite numbers, strings, lists and dicts with string keys are JSON, and instants need a time zone"
 
 KINDS: frozenset[str] = frozenset(kind_of(each) for each in ENTRY_CLASSES)
 
@@ -78,26 +68,45 @@ decode_raw: Callable[[bytes], RawLine] = msgspec.json.Decoder(RawLine).decode
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[Entry, ...])
 
-_JSON_FIELDS: dict[type[Any], tuple[str, ...]] = {
-    OccurrenceAdmitted: ("environment", "input", "limits"),
-    RunAdmittedManually: ("environment", "input", "limits"),
-    RunNoted: ("data",),
-    RunCompleted: ("result",),
-    RunInterrupted: ("checkpoint",),
-    ScheduleCreated: ("definition",),
-    ScheduleEdited: ("definition",),
-}
+
+class JsonFields(NamedTuple):
+    """Which fields of a class can hold JSON of a host, by their annotations."""
+
+    plain: tuple[str, ...]
+    """JSON, or an object of it."""
+    nested: tuple[str, ...]
+    """A struct, or some of them, with JSON somewhere inside."""
+
+
+def json_fields(kind: type[msgspec.Struct]) -> JsonFields:
+    """Read off the annotations: a kind or a field that is added is checked without anybody thinking of it."""
+    found = {name: hint for name, hint in get_type_hints(kind).items() if _reaches_json(hint, frozenset())}
+    plain = tuple(name for name, hint in found.items() if hint in (Any, dict[str, Any]))
+    return JsonFields(plain, tuple(name for name in found if name not in plain))
+
+
+def _reaches_json(hint: Any, seen: frozenset[type]) -> bool:
+    if hint is Any:
+        return True
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        if hint in seen:
+            return False
+        return any(_reaches_json(each, seen | {hint}) for each in get_type_hints(hint).values())
+    return any(_reaches_json(each, seen) for each in get_args(hint))
+
+
+_JSON_FIELDS: dict[type[Any], JsonFields] = {each: fields for each in ENTRY_CLASSES if any(fields := json_fields(each))}
 
 
 def encode_batch(entries: tuple[Entry, ...]) -> bytes:
     """The batch as a JSON array. UnencodableEntry if it would not read back equal, or is too large."""
     if not entries:
-        raise UnencodableEntry("an empty batch cannot be written")
+        raise UnencodableEntry("an empty batch cannot be written", hint="Append at least one entry")
     try:
         data = _encoder.encode(entries)
         twins = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError, ValueError, OverflowError) as error:
-        raise UnencodableEntry(f"the batch cannot be encoded: {error}") from error
+        raise UnencodableEntry(f"the batch cannot be encoded: {error}", hint=_JSON_ONLY) from error
     if len(data) > MAX_BATCH:
         raise UnencodableEntry(
             f"the batch takes {len(data):,} bytes, and {MAX_BATCH:,} is the limit of a line",
@@ -112,14 +121,16 @@ def encode_batch(entries: tuple[Entry, ...]) -> bytes:
 
 
 def _check_fields(entry: Entry) -> None:
-    for name in _JSON_FIELDS[type(entry)]:
+    fields = _JSON_FIELDS[type(entry)]
+    for name in fields.plain:
         value: Any = getattr(entry, name)
-        if name != "definition":
-            if value and not within_bounds(value):
-                check_json(value, f"{kind_of(entry)}.{name}")
-        elif value.input or value.limits or type(value.trigger) is SourceRule:
-            # An expression takes two levels of the record for each of its own, so the record may go that much deeper.
-            check_json(msgspec.to_builtins(value), f"{kind_of(entry)}.definition", depth=3 * MAX_DEPTH)
+        if value and not within_bounds(value):
+            require_json(value, f"{kind_of(entry)}.{name}")
+    for name in fields.nested:
+        value = msgspec.to_builtins(getattr(entry, name))
+        # An expression takes two levels of the record for each of its own, so the record may go that much deeper.
+        if not within_bounds(value, 3 * MAX_DEPTH):
+            require_json(value, f"{kind_of(entry)}.{name}", depth=3 * MAX_DEPTH)
 
 
 def _differing(entries: tuple[Entry, ...], twins: tuple[Entry, ...]) -> UnencodableEntry:
@@ -129,6 +140,6 @@ def _differing(entries: tuple[Entry, ...], twins: tuple[Entry, ...]) -> Unencoda
                 value = getattr(entry, name)
                 return UnencodableEntry(
                     f"{kind_of(entry)}.{name} would not read back as what it is: {value!r}"[:400],
-                    hint="Only finite numbers, strings, lists and dicts with string keys are JSON",
+                    hint=_JSON_ONLY,
                 )
-    return UnencodableEntry("the batch would not read back as what it is")
+    return UnencodableEntry("the batch would not read back as what it is", hint=_JSON_ONLY)

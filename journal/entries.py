@@ -6,8 +6,9 @@ Rules:
 - The `kind` on disk is written out here and never derived from a class or module name: renaming code renames nothing
   on disk. Kinds are never reused. Fields are only ever added, each with a default.
 - `at` is the clock reading of the decision.
-- A new kind of decision touches this file, the fold in `duly.projections` and one module in
-  `duly.scheduler.decisions`, and nothing else.
+- A new kind of decision touches this file, the fold in `duly.projections`, one module in `duly.scheduler.decisions` and
+  the words for people in `duly.tools.describe`; type checkers name each place that lacks it. What the journal has to
+  check in it, it reads off the annotations.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def frozen_json(value: object, *, name: str, limit: int = JSON_BYTES) -> Json:
     return copy
 
 
-def check_json(value: object, name: str, *, depth: int = MAX_DEPTH) -> None:
+def require_json(value: object, name: str, *, depth: int = MAX_DEPTH) -> None:
     """Raises UnencodableEntry unless `value` is JSON of at most `depth` levels."""
     _copy(value, name, MAX_DEPTH - depth)
 
@@ -65,7 +65,9 @@ def _copy(value: object, place: str, depth: int) -> Json:
         return _float(value, place)
     if isinstance(value, (list, tuple, dict)):
         if depth >= MAX_DEPTH:
-            raise UnencodableEntry(f"{place} is nested deeper than {MAX_DEPTH} levels")
+            raise UnencodableEntry(
+                f"{place} is nested deeper than {MAX_DEPTH} levels", hint="Flatten it, or hand it over as a string"
+            )
         if isinstance(value, dict):
             return _object(cast("dict[object, object]", value), place, depth)
         items = cast("list[object]", value)
@@ -80,7 +82,9 @@ def _object(value: dict[object, object], place: str, depth: int) -> dict[str, Js
     copy: dict[str, Json] = {}
     for key, member in value.items():
         if not isinstance(key, str):
-            raise UnencodableEntry(f"{place} has the key {key!r}, which is not a string")
+            raise UnencodableEntry(
+                f"{place} has the key {key!r}, which is not a string", hint="Make the key a string, as JSON has it"
+            )
         copy[_text(key, f"a key of {place}")] = _copy(member, f"{place}.{key}", depth + 1)
     return copy
 
@@ -89,7 +93,10 @@ def _text(value: str, place: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise UnencodableEntry(f"{place} holds a lone surrogate: {value!r}"[:200]) from None
+        raise UnencodableEntry(
+            f"{place} holds a lone surrogate: {value!r}"[:200],
+            hint='Decode the text with errors="replace", or hand over the bytes as base64',
+        ) from None
     return str(value)
 
 
@@ -103,5 +110,5 @@ def _integer(value: int, place: str) -> int:
 
 def _float(value: float, place: str) -> float:
     if not isfinite(value):
-        raise UnencodableEntry(f"{place} is {value}, which JSON does not have")
+        raise UnencodableEntry(f"{place} is {value}, which JSON does not have", hint="Use None or a string")
     return float(value)

@@ -58,11 +58,6 @@ def reading(path: Path) -> Generator[None]:
         ) from error
 
 
-def first_line(read: Read) -> bytes:
-    """The first line of a segment, without its newline; what there is of it if it has none."""
-    return read(0, MAX_HEADER).partition(b"\n")[0]
-
-
 def readable_header(path: Path, read: Read) -> Header | None:
     """The segment's header; None if it is bad. UnreadableJournal if a newer version wrote it."""
     data = read(0, MAX_HEADER)

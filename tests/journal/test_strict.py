@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from duly.journal import UnencodableEntry, frozen_json
-from duly.journal.codec import KINDS, decode_line, encode_batch
+from duly.journal.codec import KINDS, decode_line, encode_batch, json_fields
 from duly.journal.entries import (
     ENTRY_CLASSES,
     ClockJumped,
     CronRule,
     Definition,
+    Entry,
+    Json,
     OccurrenceAdmitted,
     RunCompleted,
     RunNoted,
     ScheduleCreated,
+    kind_of,
 )
 from tests.journal.samples import NOW, note
 
@@ -130,3 +134,57 @@ def test_a_field_that_a_newer_version_added_is_tolerated():
 def test_every_kind_is_its_class_s_name_today_and_none_is_used_twice():
     assert len(KINDS) == len(ENTRY_CLASSES)
     assert {each.__name__ for each in ENTRY_CLASSES} == KINDS
+
+
+def test_every_field_that_can_hold_json_of_a_host_is_checked_by_its_annotation():
+    found = {
+        kind_of(each): (*fields.plain, *fields.nested) for each in ENTRY_CLASSES if any(fields := json_fields(each))
+    }
+    assert found == {
+        "OccurrenceAdmitted": ("environment", "input", "limits"),
+        "RunAdmittedManually": ("environment", "input", "limits"),
+        "RunNoted": ("data",),
+        "RunCompleted": ("result",),
+        "RunInterrupted": ("checkpoint",),
+        "ScheduleCreated": ("definition",),
+        "ScheduleEdited": ("definition",),
+    }
+
+
+class Inner(msgspec.Struct):
+    """As a later version may add one."""
+
+    again: Inner | None
+    data: dict[str, Json]
+
+
+class Added(msgspec.Struct):
+    """As a later version may add one."""
+
+    at: datetime
+    data: Json
+    parts: tuple[Inner, ...]
+    texts: dict[str, str]
+
+
+def test_a_field_that_is_added_is_found_by_its_annotation_however_deep_the_json_lies():
+    assert json_fields(Added) == (("data",), ("parts",))
+
+
+def test_every_refusal_says_what_to_do():
+    values: list[object] = [float("nan"), {1: 2}, {1, 2}, b"x", 2**53, "\ud800", nested(33), "x" * 300_000]
+    for value in values:
+        with pytest.raises(UnencodableEntry) as refused:
+            frozen_json(value, name="result")
+        assert refused.value.hint, value
+    batches: list[tuple[Entry, ...]] = [
+        (),
+        (note(1, float("nan")),),
+        (note(1, "\ud800"),),
+        (note(1, 2**53),),
+        (note(1, {1, 2}),),
+    ]
+    for batch in batches:
+        with pytest.raises(UnencodableEntry) as refused:
+            encode_batch(batch)
+        assert refused.value.hint, batch
