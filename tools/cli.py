@@ -28,6 +28,7 @@ from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownSchedu
 from duly.tools.account_command import account
 from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
+from duly.tools.ctl_commands import ctl
 from duly.tools.demo_command import demo
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.explain_command import explain
@@ -68,7 +69,7 @@ def cli() -> None:
 
 for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame):
+for command in (explain, account, history, blame, ctl):
     cli.add_command(command)
 
 

@@ -1,0 +1,189 @@
+"""`duly ctl`: administration of a stopped host's journal.
+
+Rules kept here: it comes as a visitor, who decides what was asked and leaves the host's runs and faults to the host; a
+journal that is owned is refused in one line; who and why are recorded with what was done; a command that has nothing to
+change records nothing and says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from duly.journal import head, read
+from duly.journal.entries import JournalClosed, JournalOpened
+from duly.scheduler.embedded import Scheduler
+from duly.tools.describe import describe_entry
+from duly.tools.options import INSTANT, Command, Parsed, journal_option, output_options
+from duly.tools.output import Output
+from duly.tools.visiting import open_as_visitor
+
+Action = Callable[[Scheduler, str, str], object]
+"""What to do, given who does it and why."""
+
+
+@click.group(short_help="Administer a stopped host's journal. Writes.")
+def ctl() -> None:
+    """Pause, unblock, delete … schedules, and end runs, in the journal of a host that is not running.
+
+    What was asked is recorded, and nothing else: runs that were at work stay as they are until the host comes back.
+
+    \b
+    Example: duly ctl pause nightly -j state/ --note "until the disk is replaced"
+    """
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{text!r} is not JSON: {error}") from None
+
+
+def _doing(command: Command) -> Command:
+    """The options and the way of every command: the given function tells what to do, and this does it."""
+
+    @journal_option
+    @click.option("--actor", help="Who does it, for the record. [default: the user]")
+    @click.option("--note", default="", help="Why, for the record.")
+    @output_options
+    @functools.wraps(command)
+    def done(*args: Any, journal: str, actor: str | None, note: str, output: Output, **kwargs: Any) -> None:
+        action: Action = command(*args, **kwargs)
+        before = head(journal).sequence
+        with open_as_visitor(journal, actor="ctl", create=False) as scheduler:
+            action(scheduler, actor if actor is not None else _user(), note)
+        _show(output, journal, before)
+
+    return done
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a process need not have a user with a name
+        return ""
+
+
+def _show(output: Output, journal: str, before: int) -> None:
+    visit = (JournalOpened, JournalClosed)
+    recorded = [record for record in read(journal, after=before) if not isinstance(record.entry, visit)]
+    if not output.for_people:
+        rows = (
+            {
+                "sequence": record.sequence,
+                "text": describe_entry(record.entry),
+                "entry": msgspec.to_builtins(record.entry),
+            }
+            for record in recorded
+        )
+        output.rows("duly.ctl/1", {}, "recorded", rows)
+        return
+    for record in recorded:
+        schedule = getattr(record.entry, "schedule_id", None) or "-"
+        output.line(f"{record.sequence:>7}  {schedule}  {describe_entry(record.entry)}")
+    if not recorded:
+        output.line("nothing to change: it is so already")
+
+
+def _on_schedule(name: str, told: str, act: Callable[[Scheduler, str, str, str], object]) -> click.Command:
+    """A command about one schedule that needs nothing else."""
+
+    def command(schedule: str) -> Action:
+        return lambda scheduler, actor, note: act(scheduler, schedule, actor, note)
+
+    command.__doc__ = f"""{told}
+
+    \b
+    Example: duly ctl {name} nightly -j state/ --actor ann --note "why"
+    """
+    return ctl.command(name, short_help=told)(click.argument("schedule")(_doing(command)))
+
+
+_on_schedule("pause", "What comes due from now on does not run.", lambda s, i, a, n: s.pause(i, actor=a, note=n))
+_on_schedule("unpause", "End a pause; what lay in it does not run.", lambda s, i, a, n: s.unpause(i, actor=a, note=n))
+_on_schedule("disable", "Switch a schedule off.", lambda s, i, a, n: s.disable(i, actor=a, note=n))
+_on_schedule("enable", "Switch a schedule on again.", lambda s, i, a, n: s.enable(i, actor=a, note=n))
+_on_schedule("delete", "End a schedule for good; its history stays.", lambda s, i, a, n: s.delete(i, actor=a, note=n))
+_on_schedule(
+    "unblock",
+    "A fault is mended: decide again, by the misfire policy.",
+    lambda s, i, a, n: s.unblock(i, actor=a, note=n),
+)
+
+
+@ctl.command(short_help="Decide nothing of a schedule until it is unblocked.")
+@click.argument("schedule")
+@click.argument("reason")
+@_doing
+def block(schedule: str, reason: str) -> Action:
+    """Decide nothing of SCHEDULE, for REASON, until it is unblocked.
+
+    \b
+    Example: duly ctl block nightly "the disk is full" -j state/
+    """
+    return lambda scheduler, actor, note: scheduler.block(schedule, reason, actor=actor, note=note)
+
+
+@ctl.command(short_help="Move a schedule's watermark.")
+@click.argument("schedule")
+@click.argument("through", type=INSTANT)
+@_doing
+def rebaseline(schedule: str, through: datetime) -> Action:
+    """Move the watermark of SCHEDULE to THROUGH, which is not in the future: forward, what is passed over does not run;
+    back, what was passed over is decided anew, and what ran does not run again.
+
+    \b
+    Example: duly ctl rebaseline nightly 2026-03-29T00:00:00Z -j state/
+    """
+    return lambda scheduler, actor, note: scheduler.rebaseline(schedule, through, actor=actor, note=note)
+
+
+@ctl.command("record-external-run", short_help="Say that a run happened outside of duly.")
+@click.argument("schedule")
+@click.argument("started_at", type=INSTANT)
+@_doing
+def record_external_run(schedule: str, started_at: datetime) -> Action:
+    """Record that SCHEDULE ran at STARTED_AT outside of duly: it spends its calendar period.
+
+    \b
+    Example: duly ctl record-external-run tally 2026-03-29T04:00:00Z -j state/
+    """
+    return lambda scheduler, actor, note: scheduler.record_external_run(schedule, started_at, actor=actor, note=note)
+
+
+@ctl.command("run-now", short_help="Ask for a run; the host executes it when it comes back.")
+@click.argument("schedule", required=False)
+@click.option("--target", metavar="NAME", help="What to run, if no schedule says it.")
+@click.option("--input", "given", type=Parsed("json", _parse_json), metavar="JSON", help="The run's input, an object.")
+@_doing
+def run_now(schedule: str | None, target: str | None, given: dict[str, Any] | None) -> Action:
+    """Admit a manual run of SCHEDULE, or of --target. It is no occurrence, and takes no occurrence's place.
+
+    \b
+    Example: duly ctl run-now nightly -j state/ --actor ann
+    """
+    if schedule is None and target is None:
+        raise click.UsageError("Name a SCHEDULE, or what to run with --target.")
+    return lambda scheduler, actor, note: scheduler.run_now(
+        schedule, target=target, input=given, actor=actor, note=note
+    )
+
+
+@ctl.command(short_help="Give up a run.")
+@click.argument("run", type=int)
+@_doing
+def abandon(run: int) -> Action:
+    """End RUN, which is pending, started or interrupted, without a result. It is never retried.
+
+    \b
+    Example: duly ctl abandon 30 -j state/ --note "its machine is gone"
+    """
+    return lambda scheduler, actor, note: scheduler.abandon(run, actor=actor, note=note)
