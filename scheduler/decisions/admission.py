@@ -137,22 +137,36 @@ class _Poll:
         if schedule.block is not None or schedule.deleted or schedule.exhausted:
             turn.finished = True
             return
+        offered = len(self.offered)
+        while not (turn.finished or self.cut or len(self.offered) > offered):
+            due = self._due(turn)
+            if due is None:
+                return
+            if schedule.paused or schedule.disabled:
+                self._pass_over(turn, due)
+            elif due.capped and not self._jump(turn, due):
+                return
+            elif turn.position < len(due.instants):
+                yield from self._decide_instant(turn, due, due.instants[turn.position])
+            else:
+                turn.finished = True
+                yield from self._decide_candidate(turn, due)
+
+    def _due(self, turn: Turn) -> Due | None:
+        """What the schedule has due beyond what this poll decided; None if that cannot be told, which is decided."""
+        if turn.due is not None:
+            return turn.due
+        schedule = turn.schedule
         try:
-            if turn.due is None:
-                source = self.request.source_of(schedule)
-                turn.due = due_instants(source, turn.through, self.now, schedule.kept)
+            turn.due = due_instants(self.request.source_of(schedule), turn.through, self.now, turn.kept)
         except TriggerError as error:
-            self._add(
-                ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=shortened(str(error)))
-            )
+            reason = shortened(str(error))
+            self._add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=reason))
             turn.finished = True
-            return
+            return None
         if not turn.due.instants:
             self.upcoming[schedule.id] = turn.due.upcoming
-        if schedule.paused or schedule.disabled:
-            self._pass_over(turn, turn.due)
-            return
-        yield from self._decide_due(turn, turn.due)
+        return turn.due
 
     def _pass_over(self, turn: Turn, due: Due) -> None:
         """A paused or disabled one-shot is skipped when its time passes: nothing else would ever decide it."""
@@ -161,25 +175,12 @@ class _Poll:
             reason: SkipReason = "paused" if turn.schedule.paused else "disabled"
             self._skip(turn, due.instants[0], reason, exhausts=True)
 
-    def _decide_due(self, turn: Turn, due: Due) -> Deciding:
-        if due.capped and not self._jump(turn, due):
-            return
-        if turn.position == len(due.instants):
-            turn.finished = True
-            yield from self._decide_candidate(turn, due)
-            return
-        while turn.position < len(due.instants):
-            offered = len(self.offered)
-            yield from self._decide_instant(turn, due, due.instants[turn.position])
-            if self.cut or turn.finished or len(self.offered) > offered:
-                return
-
     def _jump(self, turn: Turn, due: Due) -> bool:
         """Decides everything between the watermark and the newest due instant with one entry."""
         newest = due.instants[0]
         if turn.position > 0 or turn.through >= newest - TICK:
             return True
-        if not self._settle_candidate(turn, newest):
+        if not self._settle_candidate(turn, newest) or turn.due is None:
             return False
         interval = IntervalSkipped(
             at=self.now,
@@ -199,11 +200,12 @@ class _Poll:
         definition = turn.schedule.definition
         latest = definition.misfire == "latest"
         newest = due.instants[-1]
-        if not self._settle_candidate(turn, newest):
+        if not self._settle_candidate(turn, newest) or turn.due is None:
             return
         by = spending(turn.schedule, instant)
         if by is not None:
-            self._consume(turn, instant, self._skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due)))
+            skipped = self._skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due))
+            self._consume(turn, instant, skipped, kept=True)
             return
         missed = self.now >= deadline(turn.schedule, instant)
         if missed and not latest:
@@ -220,10 +222,10 @@ class _Poll:
         target = yield from _target(turn.schedule, instant)
         if isinstance(target, Refusal):
             skipped = self._skip(turn, instant, "preflight", detail=target.detail, exhausts=exhausts)
-            self._consume(turn, instant, skipped)
+            self._consume(turn, instant, skipped, kept=True)
         elif turn.active >= turn.limit:
             skipped = self._skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
-            self._consume(turn, instant, skipped)
+            self._consume(turn, instant, skipped, kept=True)
         elif self._free <= 0:
             self._await_slot(turn, due, instant)
         else:
@@ -235,7 +237,8 @@ class _Poll:
             return
         by = spending(turn.schedule, candidate)
         if by is not None:
-            self._consume(turn, candidate, self._skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due)))
+            skipped = self._skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due))
+            self._consume(turn, candidate, skipped, kept=True)
         elif self._free > 0:
             yield from self._decide_eligible(turn, due, candidate)
 
@@ -265,7 +268,8 @@ class _Poll:
         try:
             resolved = resolve_input(definition.input, schedule.id, instant)
         except InputUnresolved as error:
-            self._consume(turn, instant, self._skip(turn, instant, "preflight", detail=str(error), exhausts=exhausts))
+            skipped = self._skip(turn, instant, "preflight", detail=str(error), exhausts=exhausts)
+            self._consume(turn, instant, skipped, kept=True)
             return
         invocation = Invocation(
             schedule_id=schedule.id,
@@ -280,7 +284,7 @@ class _Poll:
         refusal = yield AskPreflight(invocation)
         if isinstance(refusal, Refusal):
             skipped = self._skip(turn, instant, "preflight", detail=refusal.detail, exhausts=exhausts)
-            self._consume(turn, instant, skipped)
+            self._consume(turn, instant, skipped, kept=True)
             return
         admitted = OccurrenceAdmitted(
             at=self.now,
@@ -299,7 +303,7 @@ class _Poll:
         started = (RunStarted(at=self.now, run_id=run_id, schedule_id=schedule.id),) if self.request.start else ()
         if not self._add(admitted, *started):
             return
-        self._consume(turn, instant, True)
+        self._consume(turn, instant, True, kept=True)
         turn.active += 1
         turn.blocking = turn.blocking or run_id
         self._offer(run_id)
@@ -348,23 +352,30 @@ class _Poll:
         by = spending(turn.schedule, candidate)
         if by is not None:
             settled = self._skip(turn, candidate, "spent", by=by, exhausts=False)
+            if settled:
+                turn.keep(candidate)
         else:
             settled = self._supersede(turn, candidate, newest)
         if settled:
             turn.candidate = None
         return settled
 
-    def _consume(self, turn: Turn, instant: datetime, recorded: bool) -> None:
+    def _consume(self, turn: Turn, instant: datetime, recorded: bool, *, kept: bool = False) -> None:
         """Moves the turn on, if the decision found its place in the batch."""
         if not recorded:
             return
+        due = turn.due
+        if kept:
+            turn.keep(instant)
         if instant == turn.candidate:
             turn.candidate = None
             return
         turn.through = instant
+        if turn.due is None:
+            return
         turn.position += 1
-        if turn.due is not None and turn.position == len(turn.due.instants):
-            self.upcoming[turn.schedule.id] = turn.due.upcoming
+        if due is not None and turn.position == len(due.instants):
+            self.upcoming[turn.schedule.id] = due.upcoming
 
 
 def _target(schedule: ScheduleState, instant: datetime) -> Generator[Question, Answer, Target | Refusal]:

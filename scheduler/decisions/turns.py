@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from duly.journal.entries import OncePerRule
+from duly.projections import ranges
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import Due
 from duly.scheduler.periods import period_end
@@ -49,12 +50,13 @@ def spending(schedule: ScheduleState, instant: datetime) -> int | None:
 class Turn:
     """How far one schedule has come within this poll."""
 
-    __slots__ = ("active", "blocking", "candidate", "due", "finished", "position", "schedule", "through")
+    __slots__ = ("active", "blocking", "candidate", "due", "finished", "kept", "position", "schedule", "through")
 
     def __init__(self, schedule: ScheduleState) -> None:
         self.schedule = schedule
         self.through = schedule.consumed_through
         self.candidate = schedule.candidate
+        self.kept = schedule.kept
         self.active = len(schedule.active)
         self.blocking = schedule.active[0] if schedule.active else 0
         self.due: Due | None = None
@@ -64,3 +66,12 @@ class Turn:
     @property
     def limit(self) -> int:
         return self.schedule.definition.max_active_runs or 1
+
+    def keep(self, instant: datetime) -> None:
+        """Notes a decision that stays. If it makes ranges join, what lies between them counts as decided from now on,
+        and what is due has to be asked anew."""
+        joins = len(self.kept) >= ranges.MOST and ranges.joined_gap(self.kept, instant, self.through) is not None
+        self.kept = ranges.extended(self.kept, instant, self.through)
+        if joins:
+            self.due = None
+            self.position = 0
