@@ -66,13 +66,8 @@ def test_the_figures_of_the_demo_add_up(told: tuple[str, Path]):
     )
     assert found is not None
     due, *parts = (int(figure.replace(",", "")) for figure in found.groups())
-    assert due == sum(parts) > 700
+    assert due == sum(parts) > 800
     assert due == sum(one.due for one in account(journal).schedules)
-
-
-def test_the_demo_waits_for_the_disk_no_oftener_than_fits_its_ten_seconds(told: tuple[str, Path]):
-    """Each line is one fsync, and a disk of today needs up to five milliseconds for it."""
-    assert verify(told[1]).lines < 1400
 
 
 @pytest.mark.parametrize(
