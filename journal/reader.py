@@ -105,6 +105,7 @@ class Reader:
         self._saved: Saved | None = None
         """What the side file of a broken rewrite keeps of the last segment."""
         self._unconfirmed = Unconfirmed()
+        self._is_second_opinion = False
 
     @property
     def place(self) -> Place:
@@ -151,7 +152,7 @@ class Reader:
                 looks = looks + 1 if before == (self._number, self.place) else 1
                 if looks >= LOOKS or self._hopeless:
                     self._unconfirmed.confirm(self.durable)
-                    if self._unconfirmed:
+                    if self._unconfirmed and not self._is_second_opinion:
                         raise self._gone() from None
                     raise
             else:
@@ -209,7 +210,9 @@ class Reader:
 
     def _gone(self) -> UnconfirmedGone:
         """What this reader stands in is not there. That is damage only if somebody who begins anew meets it too."""
-        for _ in Reader(self.path, disk=self._disk).lines():
+        second = Reader(self.path, disk=self._disk)
+        second._is_second_opinion = True
+        for _ in second.lines():
             pass
         return self._unconfirmed.gone(self.path)
 
