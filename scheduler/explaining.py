@@ -63,7 +63,7 @@ def unknown_schedule(schedule_id: str, ids: Iterable[str]) -> UnknownSchedule:
     from difflib import get_close_matches
 
     near = get_close_matches(schedule_id, sorted(ids), n=3)
-    hint = f"The nearest: {', '.join(near)}." if near else "`duly dump --projection schedules` lists what there is."
+    hint = f"The nearest: {', '.join(near)}." if near else "`duly schedules` lists what there is."
     return UnknownSchedule(f"there is no schedule {schedule_id!r}", schedule_id=schedule_id, hint=hint)
 
 

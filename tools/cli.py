@@ -33,6 +33,7 @@ from duly.tools.demo_command import demo
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.explain_command import explain
 from duly.tools.history_commands import blame, history
+from duly.tools.inventory_commands import runs, schedules, show
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
@@ -69,7 +70,7 @@ def cli() -> None:
 
 for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame, ctl):
+for command in (explain, account, history, blame, schedules, show, runs, ctl):
     cli.add_command(command)
 
 

@@ -18,6 +18,7 @@ import msgspec
 from duly.journal import read
 from duly.journal.entries import ScheduleCreated, ScheduleEdited
 from duly.scheduler.clock import SystemClock
+from duly.scheduler.errors import DefinitionError
 from duly.scheduler.explaining import explain_all, unknown_schedule
 from duly.scheduler.explanations import Explanation, RunFacts, SlotTaken
 from duly.scheduler.instants import in_range
@@ -78,7 +79,10 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def zone_in(journal: str, schedule_id: str) -> Zone:
-    """The zone that a schedule's times are meant in: that of its newest revision. Raises UnknownSchedule."""
+    """The zone that a schedule's times are meant in: that of its newest revision, UTC if this machine does not know it.
+
+    Raises UnknownSchedule.
+    """
     zone: str | None = None
     ids: set[str] = set()
     for record in read(journal):
@@ -89,7 +93,10 @@ def zone_in(journal: str, schedule_id: str) -> Zone:
             zone = getattr(entry.definition.trigger, "zone", None) or "UTC"
     if zone is None:
         raise unknown_schedule(schedule_id, ids)
-    return zone_of(zone)
+    try:
+        return zone_of(zone)
+    except DefinitionError:
+        return zone_of("UTC")
 
 
 def parse_moment(text: str, zone: Zone) -> tuple[list[datetime], str]:

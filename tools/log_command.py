@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from duly.journal import Record, read
+from duly.journal.entries import ENTRY_CLASSES, kind_of
 from duly.projections.replay import last_sequence
 from duly.tools.describe import describe_entry
 from duly.tools.following import Following
@@ -26,6 +27,7 @@ from duly.tools.output import Format, Output
 LOOK_AGAIN = 0.5
 """Seconds between two looks at a journal that is followed."""
 SCHEMA = "duly.log/1"
+KINDS = click.Choice([kind_of(kind) for kind in ENTRY_CLASSES])
 
 
 @click.command(short_help="The decisions, one per line, readable.")
@@ -38,6 +40,8 @@ SCHEMA = "duly.log/1"
     help="Begin at this sequence, or with the first entry at or after it.",
 )
 @until_option
+@click.option("--kind", "kinds", multiple=True, type=KINDS, metavar="KIND", help="Only this kind; can be repeated.")
+@click.option("--run", "run_id", type=int, metavar="ID", help="Only what is about this run, from its admission on.")
 @click.option("-n", "--last", type=click.IntRange(min=0), metavar="N", help="Only the last N of them.")
 @click.option("-f", "--follow", is_flag=True, help="Stay and show what is decided from now on, until Ctrl-C.")
 @output_options
@@ -46,6 +50,8 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
     schedules: tuple[str, ...],
     since: int | datetime | None,
     until: int | datetime | None,
+    kinds: tuple[str, ...],
+    run_id: int | None,
     last: int | None,
     follow: bool,
     output: Output,
@@ -59,7 +65,8 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise click.UsageError("--follow has no end, so it does not go with --until.")
     if follow and output.format is Format.JSON:
         raise click.UsageError("A document that never ends is no JSON: use --format jsonl with --follow.")
-    choice = Choice(frozenset(schedules), since if isinstance(since, datetime) else None)
+    begin = since if isinstance(since, datetime) else None
+    choice = Choice(frozenset(schedules), begin, frozenset(kinds), run_id)
     after = max(since - 1, 0) if isinstance(since, int) else 0
     following = Following(journal, after=after)
     chosen = choice.of(following.records() if follow else recorded(journal, after, until))
@@ -83,19 +90,30 @@ def recorded(journal: str, after: int, until: int | datetime | None) -> Iterator
 
 @dataclass
 class Choice:
-    """Which entries are shown: those of some schedules (of all, if none is named), from the first one on that is not
-    earlier than `begin`. What follows that one is shown even where the clock went back."""
+    """Which entries are shown: those of some schedules and kinds (of all, if none is named), or about one run, from the
+    first one on that is not earlier than `begin`. What follows that one is shown even where the clock went back."""
 
     schedules: frozenset[str]
     begin: datetime | None
+    kinds: frozenset[str] = frozenset()
+    run_id: int | None = None
 
     def of(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
             if self.begin is not None and record.entry.at < self.begin:
                 continue
             self.begin = None
-            if not self.schedules or getattr(record.entry, "schedule_id", None) in self.schedules:
+            if self._is_wanted(record):
                 yield record
+
+    def _is_wanted(self, record: Record) -> bool:
+        if self.schedules and getattr(record.entry, "schedule_id", None) not in self.schedules:
+            return False
+        if self.kinds and kind_of(record.entry) not in self.kinds:
+            return False
+        # A run's id is the sequence of its admission.
+        named = getattr(record.entry, "run_id", record.sequence)
+        return self.run_id is None or named == self.run_id
 
 
 def describe_record(record: Record) -> str:
