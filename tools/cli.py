@@ -30,6 +30,7 @@ from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.ctl_commands import ctl
 from duly.tools.demo_command import demo
+from duly.tools.doctor_command import doctor
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.explain_command import explain
 from duly.tools.history_commands import blame, history
@@ -70,7 +71,7 @@ def cli() -> None:
 
 for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame, schedules, show, runs, ctl):
+for command in (explain, account, history, blame, schedules, show, runs, doctor, ctl):
     cli.add_command(command)
 
 

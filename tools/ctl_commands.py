@@ -187,3 +187,14 @@ def abandon(run: int) -> Action:
     Example: duly ctl abandon 30 -j state/ --note "its machine is gone"
     """
     return lambda scheduler, actor, note: scheduler.abandon(run, actor=actor, note=note)
+
+
+@ctl.command(short_help="Put a journal in order, and change nothing.")
+@_doing
+def settle() -> Action:
+    """Own the journal for a moment: a torn tail is cut off, with a copy kept, and what was read is proven durable.
+
+    \b
+    Example: duly ctl settle -j state/
+    """
+    return lambda _scheduler, _actor, _note: None

@@ -53,6 +53,7 @@ def decided(path: Path, after: int) -> list[str]:
         (["unpause", "job"], []),
         (["enable", "job"], []),
         (["unblock", "job"], []),
+        (["settle"], []),
     ],
 )
 def test_a_command_records_what_was_asked_with_who_and_why_and_nothing_else(

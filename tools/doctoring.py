@@ -1,0 +1,188 @@
+"""What ails a journal: each trouble with the command that mends it, or that shows what only a person can mend.
+
+Rules kept here: the journal is only read; a remedy is a whole command line that works as it is printed; what a running
+owner mends by itself within minutes is no trouble yet.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from duly import journal as journals
+from duly.journal import RealDisk
+from duly.journal.entries import ClockJumped, ClockRegressed, JournalOpened
+from duly.journal.mark import read_mark
+from duly.journal.operating_system import NETWORK_FILE_SYSTEMS
+from duly.projections import State
+from duly.projections.schedules import ScheduleState
+from duly.scheduler.decisions.occurrences import next_instant
+from duly.scheduler.decisions.turns import deadline
+from duly.scheduler.errors import TriggerError
+from duly.scheduler.triggers import trigger_of
+from duly.scheduler.zones import tzdata_version
+from duly.tools.moments import describe_duration, describe_instant
+
+Gravity: TypeAlias = Literal["note", "bad", "help"]
+"""`note`: something to know; `bad`: the journal or its machine is not as it should be; `help`: a schedule is starving
+or blocked."""
+
+PATIENCE: Final = timedelta(minutes=10)
+"""How long after its deadline an occurrence may be undecided."""
+LONG_RUN: Final = timedelta(days=1)
+LEAST_FREE: Final = 256 * 1024 * 1024
+"""Bytes: four segments."""
+TOLERANCE: Final = timedelta(minutes=5)
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as it should be, and the command that mends or shows it."""
+
+    code: str
+    gravity: Gravity
+    text: str
+    remedy: str
+    schedule_id: str | None = None
+    run_id: int | None = None
+
+
+def examine(path: Path | str, now: datetime, *, long_run: timedelta = LONG_RUN) -> tuple[Trouble, ...]:
+    """The troubles of the journal at `path`, as of `now`. Raises the journal's errors where there is none to read."""
+    folder = Path(path)
+    found = journals.verify(folder)
+    place = shlex.quote(str(folder))
+    troubles = list(_of_the_machine(folder, place))
+    if found.damage is not None:
+        text = f"the journal is damaged: {found.damage.reason}"
+        troubles.append(Trouble(code="damaged", gravity="bad", text=text, remedy=_salvage(folder)))
+        return tuple(troubles)
+    mark = read_mark(RealDisk(), folder)
+    if found.unfinished is not None:
+        text = f"a torn tail of {found.unfinished.size} bytes: the next owner cuts it off, and keeps a copy"
+        troubles.append(Trouble(code="torn", gravity="bad", text=text, remedy=f"duly ctl settle -j {place}"))
+    elif mark is None or mark.sequence < found.sequence:
+        at = "is missing or torn" if mark is None else f"stands at {mark.sequence}"
+        text = f"HEAD {at}, and the record ends at {found.sequence}: its end is not proven durable"
+        troubles.append(Trouble(code="head-behind", gravity="bad", text=text, remedy=f"duly ctl settle -j {place}"))
+    state = State()
+    for record in journals.read(folder):
+        troubles.extend(_of_the_past(record.sequence, record.entry, place))
+        state.apply(record.sequence, record.entry)
+    troubles.extend(_of_the_versions(state))
+    troubles.extend(_of_the_clock(state, now))
+    for schedule in state.by_id.values():
+        if not schedule.deleted:
+            troubles.extend(_of_a_schedule(schedule, now, place))
+    troubles.extend(_of_runs(state, now, long_run, place))
+    return tuple(troubles)
+
+
+def _salvage(folder: Path) -> str:
+    return f"duly salvage {shlex.quote(str(folder))} --to {shlex.quote(f'{folder}-salvaged')}"
+
+
+def _of_the_machine(folder: Path, place: str) -> Iterator[Trouble]:
+    kind = RealDisk().file_system(folder)
+    if kind in NETWORK_FILE_SYSTEMS:
+        text = f"it is on a network file system ({kind}), where a lock keeps nobody out: copy it to a local disk"
+        yield Trouble(code="file-system", gravity="bad", text=text, remedy=f"cp -R {place} .")
+    usage = shutil.disk_usage(folder)
+    if usage.free < LEAST_FREE:
+        text = f"only {usage.free // 2**20:,} MiB are free on its disk: a full disk stops the scheduler"
+        yield Trouble(code="disk-full", gravity="bad", text=text, remedy=f"df -h {place}")
+
+
+def _of_the_past(sequence: int, entry: journals.Entry, place: str) -> Iterator[Trouble]:
+    shown = f"duly log {place} --since {sequence} --until {sequence}"
+    if isinstance(entry, JournalOpened):
+        for torn in entry.torn:
+            text = f"a torn tail of {torn.size} bytes was cut off, and is kept in {torn.kept}"
+            yield Trouble(code="torn-before", gravity="note", text=text, remedy=shown)
+    elif isinstance(entry, ClockRegressed):
+        back = describe_duration(entry.highest - entry.at)
+        text = f"the clock went back by {back}, at {describe_instant(entry.at)}"
+        yield Trouble(code="clock-regressed", gravity="note", text=text, remedy=shown)
+    elif isinstance(entry, ClockJumped):
+        text = f"the clock ran ahead by {describe_duration(entry.ahead)}, at {describe_instant(entry.at)}"
+        yield Trouble(code="clock-jumped", gravity="note", text=text, remedy=shown)
+
+
+def _of_the_versions(state: State) -> Iterator[Trouble]:
+    opened = state.opened
+    if opened is None or _version(opened.tzdata) <= _version(tzdata_version()):
+        return
+    text = f"tzdata {tzdata_version()} here is older than {opened.tzdata}, which the journal's last owner had"
+    remedy = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(f'tzdata>={opened.tzdata}')}"
+    yield Trouble(code="tzdata-old", gravity="bad", text=text, remedy=remedy)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdecimal())
+
+
+def _of_the_clock(state: State, now: datetime) -> Iterator[Trouble]:
+    highest = state.highest_at
+    if highest is not None and highest - now > TOLERANCE:
+        ahead = _rounded(highest - now)
+        text = f"the clock reads {describe_instant(now)}, and the record {ahead} more: one of the two is wrong"
+        yield Trouble(code="clock-behind", gravity="bad", text=text, remedy="date -u")
+
+
+def _of_a_schedule(schedule: ScheduleState, now: datetime, place: str) -> Iterator[Trouble]:
+    name = schedule.id
+    through = describe_instant(now.replace(microsecond=0))
+    moved = f"duly ctl rebaseline {name} {through} -j {place}"
+    if schedule.block is not None:
+        block = schedule.block
+        text = f"{name} is blocked since #{block.sequence}, by {block.cause}: {block.reason}"
+        remedy = f"duly ctl unblock {name} -j {place}"
+        yield Trouble(code="blocked", gravity="help", text=text, remedy=remedy, schedule_id=name)
+        return
+    if schedule.consumed_through - now > TOLERANCE and not schedule.exhausted:
+        text = f"{name} is decided through {describe_instant(schedule.consumed_through)}, which lies ahead"
+        yield Trouble(code="watermark-ahead", gravity="help", text=text, remedy=moved, schedule_id=name)
+    elif schedule.live:
+        waits = _waits_since(schedule, now)
+        if waits is not None:
+            text = (
+                f"{name} is starving: {describe_instant(waits)} is due and undecided. Start its host; or give up what "
+                "is due"
+            )
+            yield Trouble(code="starving", gravity="help", text=text, remedy=moved, schedule_id=name)
+
+
+def _rounded(duration: timedelta) -> str:
+    return describe_duration(timedelta(seconds=int(duration.total_seconds())))
+
+
+def _waits_since(schedule: ScheduleState, now: datetime) -> datetime | None:
+    """The oldest instant that is undecided, or held, long after its deadline; None if there is none."""
+    waits = schedule.candidate
+    if waits is None:
+        try:
+            source = trigger_of(schedule.definition.trigger)
+            waits = next_instant(source, schedule.consumed_through, schedule.kept)
+        except TriggerError:  # only its host can tell
+            return None
+    overdue = waits is not None and now - deadline(schedule, waits) > PATIENCE
+    return waits if overdue else None
+
+
+def _of_runs(state: State, now: datetime, long_run: timedelta, place: str) -> Iterator[Trouble]:
+    for run_id in sorted(state.started):
+        run = state.runs_open[run_id]
+        if run.started_at is None or now - run.started_at <= long_run:
+            continue
+        whose = run.schedule_id or run.target
+        text = f"run {run_id} of {whose} was started {_rounded(now - run.started_at)} ago"
+        remedy = f"duly ctl abandon {run_id} -j {place}"
+        yield Trouble(
+            code="long-run", gravity="bad", text=text, remedy=remedy, schedule_id=run.schedule_id, run_id=run_id
+        )
