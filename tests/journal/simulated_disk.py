@@ -356,6 +356,8 @@ class SimulatedDisk:
 
     def identity(self, file: int | Path) -> Identity:
         with self._mutex:
+            if self.dead and not isinstance(file, Path):
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             path = file if isinstance(file, Path) else self._handle(file).path
             self._begin("identity", path)
             node = self._node(file) if isinstance(file, Path) else self._handle(file).file
@@ -400,6 +402,8 @@ class SimulatedDisk:
 
     def close(self, file: int) -> None:
         with self._mutex:
+            if self.dead:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             opened = self._handle(file)
             self._begin("close", opened.path)
             if opened.file.holder == file:
@@ -424,7 +428,7 @@ class SimulatedDisk:
             return survivor
 
     def go_down(self) -> None:
-        """From here on every call raises PowerLost."""
+        """From here on every call raises PowerLost; there are no handles any more that could be closed."""
         self.dead = True
 
     def evict(self) -> None:

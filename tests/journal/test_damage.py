@@ -322,6 +322,7 @@ def test_what_is_written_behind_the_end_is_a_torn_tail_and_kept() -> None:
         "noise": random.randbytes(200),
         "newlines": b"\n\n\n",
         "lines of another journal": foreign[:700],
+        "later lines of another journal": b"x\n" + b"".join(foreign.splitlines(keepends=True)[-4:]),
         "an older line of this journal": ORIGINAL.lines(ORIGINAL.names[0])[1],
         "the last line again": ORIGINAL.lines(LAST)[-1],
         "a header of this journal": ORIGINAL.lines(LAST)[0],
