@@ -164,8 +164,15 @@ def test_an_older_tzdata_is_told(duly: Duly, tmp_path: Path, monkeypatch: pytest
 def test_a_full_disk_and_a_doubtful_file_system_are_told(duly: Duly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = healthy(tmp_path / "journal")
     usage = shutil.disk_usage(path)._replace(free=1024)
-    monkeypatch.setattr("duly.tools.doctoring.shutil.disk_usage", lambda _: usage)
-    monkeypatch.setattr(RealDisk, "file_system", lambda *_: "nfs4")
+
+    def almost_full(_: Path) -> object:
+        return usage
+
+    def network(_: RealDisk, __: Path) -> str:
+        return "nfs4"
+
+    monkeypatch.setattr("duly.tools.doctoring.shutil.disk_usage", almost_full)
+    monkeypatch.setattr(RealDisk, "file_system", network)
     answer = duly("doctor", path, *AT, "--json")
     assert (answer.code, codes(answer)) == (1, ["file-system", "disk-full"])
     (tmp_path / "local").mkdir()
