@@ -1,5 +1,7 @@
 """Group commit: those that wait together go together, and nobody whose line is durable waits for a later fsync."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import threading
@@ -10,6 +12,7 @@ from duly.journal import Journal
 from tests.journal.ledger import JOURNAL
 from tests.journal.samples import NOW, CountingDisk, notes
 from tests.journal.simulated_disk import SimulatedDisk
+from tests.journal.test_interrupts import Interrupter, Scene, interrupt_each
 
 
 class SlowDisk(SimulatedDisk):
@@ -91,3 +94,64 @@ def test_whose_line_is_durable_returns_while_the_next_commit_is_under_way(tmp_pa
     disk.holding = False
     journal.close()
     assert journal.durable_sequence == 6
+
+
+def test_an_append_that_is_interrupted_anywhere_leaves_no_gate_shut():
+    def interrupted(at: int) -> Interrupter:
+        scene = Scene()
+        gates: list[threading.Lock] = [scene.journal._gate]
+
+        def new_gate() -> threading.Lock:
+            gates.append(threading.Lock())
+            return gates[-1]
+
+        scene.journal._new_gate = new_gate
+        interrupter = Interrupter(at, everywhere=False)
+        interrupter.run(lambda: scene.journal.append(notes(1), NOW))
+        assert not any(gate.locked() for gate in gates), interrupter.where
+        scene.journal.close()
+        return interrupter
+
+    assert interrupt_each(interrupted) > 30
+
+
+def test_a_thread_that_is_interrupted_while_it_waits_leaves_the_others_to_go_on(tmp_path: Path):
+    disk = Held()
+    journal = Journal.open(tmp_path, disk=disk)
+    disk.holding = True
+    done: list[str] = []
+
+    class Interrupted(threading.Thread):
+        """As a KeyboardInterrupt strikes the thread that leads next, while it waits for the commit before."""
+
+        def run(self) -> None:
+            try:
+                with journal._gate:
+                    waiting.set()
+                    assert interrupt.wait(20)
+                    raise KeyboardInterrupt
+            except KeyboardInterrupt:
+                done.append("interrupted")
+
+    def append(number: int) -> None:
+        journal.append(notes(number), NOW)
+        done.append(f"appended {number}")
+
+    waiting, interrupt = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=append, args=(1,))]
+    threads[0].start()
+    assert disk.began.acquire(timeout=20)
+    threads.append(Interrupted())
+    threads[1].start()
+    assert waiting.wait(20)
+    threads.append(threading.Thread(target=append, args=(2,)))
+    threads[2].start()
+    interrupt.set()
+    threads[1].join(20)
+    for _ in range(2):
+        disk.may_go_on.release()
+    for thread in threads:
+        thread.join(20)
+    disk.holding = False
+    journal.close()
+    assert sorted(done) == ["appended 1", "appended 2", "interrupted"]
