@@ -33,6 +33,8 @@ MAX_HEADER = 512
 APPEND_WINDOW = 16 * MiB
 """Never more than this is written and not yet synced, so a torn tail is never longer."""
 SEGMENT_BYTES = 64 * MiB
+REACHING = 16
+"""How many beginnings of lines, from either end of a damaged piece, are tried up to its end."""
 FIRST_HASH = bytes(32)
 """What the chain begins with."""
 
@@ -159,7 +161,18 @@ def fits(line: bytes, previous: bytes, crc_seed: int) -> bytes | None:
     return digest.digest() if line.startswith(head) else None
 
 
-def envelopes(piece: bytes) -> Iterator[bytes]:
-    """Each part of a damaged piece, up to its end, that may be a line: a lost newline glues a good one to a bad one."""
-    for match in _ENVELOPE.finditer(piece):
-        yield piece[match.start() :]
+def envelopes(piece: bytes) -> Iterator[tuple[int, bytes]]:
+    """(place, part) for each part of a piece that may be a line.
+
+    A lost newline glues lines to one: each may reach to the beginning of the next, or to one byte before it, or to the
+    end, if what looks like the next is a host's own data.
+
+    The work is linear: only of the outermost beginnings are so many taken to reach to the end.
+    """
+    begins = [match.start() for match in _ENVELOPE.finditer(piece)]
+    for index, begin in enumerate(begins):
+        if index < REACHING or index >= len(begins) - REACHING:
+            yield begin, piece[begin:]
+        if index + 1 < len(begins):
+            yield begin, piece[begin : begins[index + 1] - 1]
+            yield begin, piece[begin : begins[index + 1]]

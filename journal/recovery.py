@@ -10,6 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,9 @@ from duly.journal.rewriting import Saved, encode_saved, overlaid, read_saved
 from duly.journal.scanning import Place, Read
 from duly.journal.segments import REWRITE, REWRITE_NEW, TORN, Listing, Segment
 from duly.journal.survey import Survey, Surveyor, readable_header, reader_of, reading
+
+NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, errno.ENOENT})
+"""What the sync of a folder says that this process cannot reach, and can have made no name in, or that has no sync."""
 
 _TORN_NAME = "{stem}-{offset}{again}.bin"
 
@@ -257,8 +261,10 @@ def sync_ancestors(disk: Disk, folder: Path) -> None:
     for ancestor in folder.parent.parents:
         try:
             disk.sync_folder(ancestor)
-        except OSError:
-            return  # not ours to read, so not ours to have made
+        except OSError as error:
+            if error.errno not in NOT_OURS:
+                raise
+            return
 
 
 def create_first_segment(disk: Disk, file: int) -> tuple[str, Place]:

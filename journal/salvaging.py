@@ -211,13 +211,14 @@ def _lines(disk: Disk, path: Path, crc_seed: int) -> list[_Found]:
         for start, lines, rest in line_blocks(reader_of(disk, file), 0):
             offset = start
             for piece in [*lines, *([rest] if rest else [])]:
-                for candidate in envelopes(piece):
-                    line = raw_line(candidate) if crc_fits(candidate, crc_seed) else None
+                end = 0
+                for place, candidate in envelopes(piece):
+                    # What stands inside of a line that was found is data of a host, whatever it looks like.
+                    line = raw_line(candidate) if place >= end and crc_fits(candidate, crc_seed) else None
                     if line is not None and line.e:
                         h = bytes.fromhex(candidate[21:85].decode())
-                        place = offset + len(piece) - len(candidate)
-                        found.append(_Found(line.s, line.s + len(line.e) - 1, h, place, len(candidate)))
-                        break
+                        found.append(_Found(line.s, line.s + len(line.e) - 1, h, offset + place, len(candidate)))
+                        end = place + len(candidate)
                 offset += len(piece) + 1
     finally:
         disk.close(file)

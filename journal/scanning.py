@@ -161,12 +161,12 @@ def later_proof(read: Read, offset: int, crc_seed: int, bad: int) -> Proof | Non
     for start, lines, rest in line_blocks(read, offset):
         at = start
         for piece in [*lines, *([rest] if rest else [])]:
-            for candidate in envelopes(piece):
+            for place, candidate in envelopes(piece):
                 if not crc_fits(candidate, crc_seed):
                     continue
                 found = raw_line(candidate)
                 if found is not None and found.s >= bad and found.d >= bad:
-                    return Proof(at + len(piece) - len(candidate), found.s, found.d)
+                    return Proof(at + place, found.s, found.d)
             at += len(piece) + 1
         if start - offset > APPEND_WINDOW:
             break

@@ -91,7 +91,7 @@ def parse(data: bytes) -> None:
     parse_mark(data)
     raw_line(data)
     crc_fits(data, 0)
-    for piece in envelopes(data):
+    for _, piece in envelopes(data):
         raw_line(piece)
 
 

@@ -85,7 +85,7 @@ def test_a_newer_version_is_told_from_a_damaged_header():
 
 def test_a_good_line_is_found_behind_a_bad_one_that_lost_its_newline():
     line = seal(bytes(32), seed(ID), batch_body(1, 0, 0, b"[1]")).line
-    assert [piece for piece in envelopes(line[:40] + b"\xff" + line) if crc_fits(piece, seed(ID))] == [line]
+    assert [piece for _, piece in envelopes(line[:40] + b"\xff" + line) if crc_fits(piece, seed(ID))] == [line]
 
 
 def test_time_is_exact_to_the_microsecond_and_never_naive():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -362,3 +363,19 @@ def test_every_prefix_of_an_unacknowledged_tail_recovers(tmp_path: Path):
     with Journal.open(tmp_path, now=NOW) as journal:
         journal.append([note(9)], NOW)
     assert verify(tmp_path).intact
+
+
+def test_an_io_error_of_a_folder_around_the_journal_is_told_and_one_that_is_not_ours_is_borne(tmp_path: Path):
+    class Disk(CountingDisk):
+        code = errno.EACCES
+
+        def sync_folder(self, folder: Path) -> None:
+            if folder in tmp_path.parents:
+                raise OSError(self.code, os.strerror(self.code))
+            super().sync_folder(folder)
+
+    disk = Disk()
+    Journal.open(tmp_path / "one" / "journal", disk=disk).close()
+    disk.code = errno.EIO
+    with pytest.raises(UnreadableJournal, match="Input/output error"):
+        Journal.open(tmp_path / "two" / "journal", disk=disk)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from duly.journal import Entry, ForeignJournal, Journal, JournalCorrupt, UnreadableJournal, read, salvage, verify
@@ -50,11 +51,11 @@ def test_a_lost_segment_and_a_lost_header_are_survived(tmp_path: Path):
     assert found == [EntryLost(at=NOW) if number in lost else note(number) for number in range(1, 31)]
 
 
-def test_a_good_line_behind_a_lost_newline_is_found(tmp_path: Path):
+def test_a_good_line_behind_one_whose_end_is_lost_is_found(tmp_path: Path):
     fill(tmp_path / "old", 3)
     path = segments(tmp_path / "old")[0]
     header, first, second, third = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(header + first[:-1] + b"x" + second + third)
+    path.write_bytes(header + first[:-2] + b"x" + second + third)
     assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == (Lost(1, 1),)
     assert [r.entry for r in read(tmp_path / "new")] == [EntryLost(at=NOW), *notes(2, 3)]
 
@@ -180,3 +181,24 @@ def test_the_head_of_another_journal_makes_nothing_lost(tmp_path: Path):
     (tmp_path / "old" / "HEAD").write_bytes((tmp_path / "other" / "HEAD").read_bytes())
     assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
     assert entries_of(tmp_path / "new") == notes(1, 2, 3)
+
+
+@pytest.mark.parametrize("glue", [b"", b"x"], ids=["newline gone", "newline overwritten"])
+def test_both_lines_around_a_lost_newline_are_found(glue: bytes, tmp_path: Path):
+    fill(tmp_path / "old", 4)
+    path = segments(tmp_path / "old")[0]
+    header, first, second, third, fourth = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + first + second[:-1] + glue + third[:-1] + glue + fourth)
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
+    assert entries_of(tmp_path / "new") == notes(1, 2, 3, 4)
+
+
+def test_a_line_whose_data_looks_like_lines_is_a_line(tmp_path: Path):
+    fill(tmp_path / "other", 1)
+    line = msgspec.json.decode(segments(tmp_path / "other")[0].read_bytes().splitlines()[1])
+    with Journal.open(tmp_path / "old") as journal:
+        journal.append([note(1, [line, line])], NOW)
+        journal.append([note(2, line)], NOW)
+    whole = entries_of(tmp_path / "old")
+    assert salvage(tmp_path / "old", tmp_path / "new", NOW).lost == ()
+    assert entries_of(tmp_path / "new") == whole
