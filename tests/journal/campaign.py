@@ -48,8 +48,8 @@ SEGMENT_BYTES = 1500
 class Budget:
     """How many images are drawn after each call of the workload, and of what follows an image."""
 
-    cut_step: int = 1
-    random: int = 40
+    cut_step: int = 11
+    random: int = 20
     subsets: bool = True
     nested: tuple[float, ...] = (0.12, 0.08, 0.06)
     """How many are drawn, on average, after each call of what follows a crash, by depth."""
