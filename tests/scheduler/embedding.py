@@ -97,6 +97,7 @@ class Settings(TypedDict, total=False):
     create: bool
     lock_timeout: float
     actor: str
+    block_unevaluable: bool
     disk: Disk
 
 
@@ -170,6 +171,12 @@ def state_of(scheduler: Scheduler) -> State:
 
 def agenda_of(scheduler: Scheduler) -> Agenda:
     return scheduler._agenda
+
+
+def hold(agenda: Agenda, held: dict[str, datetime]) -> dict[str, datetime]:
+    """Exchanges what the agenda holds for want of a slot."""
+    before, agenda._held = agenda._held, held
+    return before
 
 
 def sleepers_of(scheduler: Scheduler) -> int:

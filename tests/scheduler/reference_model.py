@@ -94,8 +94,9 @@ class Model(Runs):
         start = now
         if rule.cadence == "one_shot":
             at, through = rule.instants[0], schedule.consumed_through
-            if through is not None and at <= through:
-                raise Refused("DefinitionError")  # "is refused if `at` <= C"
+            to_another = (rule.cadence, rule.instants) != (schedule.rule.cadence, schedule.rule.instants)
+            if to_another and ((through is not None and at <= through) or now - at > rule.lateness):
+                raise Refused("DefinitionError")  # "is refused if `at` <= C"; "one-shot in the past": as at create
             start = min(now, at - MICROSECOND)
         schedule.rule, schedule.exhausted = rule, False
         schedule.revision += 1
@@ -179,7 +180,8 @@ class Model(Runs):
         told = self._skip_candidate(now, schedule_id, reason)
         schedule = self.schedules[schedule_id]
         rule, before = schedule.rule, schedule.consumed_through
-        if rule.cadence == "once_per":  # "C = max(C, first instant of the current period - 1 µs)"
+        # "C = max(C, first instant of the current period - 1 µs)"; but nothing decides what a deletion leaves of it.
+        if rule.cadence == "once_per" and kind != "ScheduleDeleted":
             start = rule.instants[bisect_right(rule.instants, now) - 1] - MICROSECOND
         schedule.consumed_through = start if before is None else max(before, start)
         exhausts = self._exhausts(schedule)

@@ -80,11 +80,13 @@ class Turn:
                 self._skip(held, "spent", by=spent_by)
             else:
                 self._supersede(held, newest)
-        for instant in due:
+        while due:
             if schedule.candidate is not None:  # one that this very turn has held
-                self._supersede(schedule.candidate, newest)
-            if self._decide(instant, newest) in ("admitted", "waiting"):
+                self._supersede(schedule.candidate, due[-1])
+            if self._decide(due[0], due[-1]) in ("admitted", "waiting"):
                 break
+            # "what lies between [two ranges that become one] counts as decided", in this turn, too
+            due = [one for one in due[1:] if not any(kept.first <= one <= kept.last for kept in schedule.kept)]
 
     def _decide_candidate(self, candidate: datetime) -> None:
         """ "a held candidate is tested [for `spent`] too, even with no slot free"; for all else "it stays untouched
