@@ -74,7 +74,7 @@ class Queue:
                 del self._instants[schedule_id]
             heappop(heap)
 
-    def soonest(self, limit: int, wanted: Callable[[str], bool]) -> list[tuple[datetime, str]]:
+    def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
         """The `limit` earliest that are wanted, in order, without changing anything: looks at O(limit + others)."""
         found: list[tuple[datetime, str]] = []
         heap = self._heap
@@ -84,7 +84,7 @@ class Queue:
             (instant, schedule_id), at = heappop(frontier)
             if self._instants.get(schedule_id) == instant and schedule_id not in seen:
                 seen.add(schedule_id)
-                if wanted(schedule_id):
+                if wanted(schedule_id, instant):
                     found.append((instant, schedule_id))
             for child in (2 * at + 1, 2 * at + 2):
                 if child < len(heap):
@@ -160,9 +160,9 @@ class Agenda:
         instants.extend(instant for one, instant in self._due.items() if one not in self._waiting)
         return min(instants, default=None)
 
-    def soonest(self, limit: int, wanted: Callable[[str], bool]) -> list[tuple[datetime, str]]:
+    def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
         """The next `limit` wanted schedules by their next instant; what is due comes first."""
-        due = sorted((instant, one) for one, instant in self._due.items() if wanted(one))
+        due = sorted((instant, one) for one, instant in self._due.items() if wanted(one, instant))
         return (due + self._coming.soonest(limit, wanted))[:limit]
 
     def _next(self, schedule: ScheduleState) -> datetime | None:

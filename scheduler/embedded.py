@@ -137,8 +137,10 @@ class Scheduler(Polling, Administration, Execution):
             self._state, self._journal.entries, evidence, self._sources, block_unevaluable=block_unevaluable
         )
         changes = calendar_changes(self._state, self._sources, opened.at, opened)
-        entries: tuple[Entry, ...] = (*changes, *decide_recovery(self._state, findings, opened.at))
-        recorded = self._record_in_chunks((opened, *entries), opened.at)
+        # Changes of the calendar come before the entry that carries its versions: cut between them, the next opening
+        # still sees that the versions differ.
+        entries: tuple[Entry, ...] = (*changes, opened, *decide_recovery(self._state, findings, opened.at))
+        recorded = self._record_in_chunks(entries, opened.at)
         for schedule in self._state.by_id.values():
             self._agenda.refresh(schedule)
         interrupted = [run for run in self._state.runs_open.values() if run.state == "interrupted"]
@@ -146,7 +148,7 @@ class Scheduler(Polling, Administration, Execution):
             created=self._journal.recovery.created,
             replayed=replayed,
             torn=tuple(self._journal.recovery.torn),
-            decisions=tuple((sequence, round_trip(entry)) for sequence, entry in recorded[1:]),
+            decisions=tuple((sequence, round_trip(entry)) for sequence, entry in recorded if entry is not opened),
             pending=run_copies(self._state.runs_open[run_id] for run_id in self._state.pending),
             interrupted=run_copies(interrupted),
             running=run_copies(

@@ -106,7 +106,7 @@ class Inspection(Shell):
         check_count("limit", limit)
 
         def look() -> tuple[Upcoming, ...]:
-            coming = self._agenda.soonest(limit, lambda schedule_id: self._state.by_id[schedule_id].live)
+            coming = self._agenda.soonest(limit, self._is_coming)
             found: list[Upcoming] = []
             frontier: list[tuple[datetime, str]] = []
             for item in coming:
@@ -158,6 +158,11 @@ class Inspection(Shell):
     def digest(self) -> str:
         """The digest of the folded state, equal to that of a replay of the journal."""
         return self._exclusively(self._state.digest)
+
+    def _is_coming(self, schedule_id: str, instant: datetime) -> bool:
+        """Whether a line of the agenda is an occurrence: of what cannot be evaluated it is the watermark."""
+        schedule = self._state.by_id[schedule_id]
+        return schedule.live and instant > schedule.consumed_through
 
     def _following(self, schedule_id: str, instant: datetime) -> datetime | None:
         schedule = self._state.by_id[schedule_id]

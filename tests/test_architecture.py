@@ -29,6 +29,10 @@ from tests.tree import PROJECT, ROOT, files, modules, package_folders
 
 # A module over the limit, with the number of lines it may have and the reason it is one module. Numbers only go down.
 RATCHET: dict[str, tuple[int, str]] = {
+    "tests/journal/simulated_disk.py": (600, "one disk: what a power cut leaves follows from every call it knows"),
+    "tests/journal/test_damage.py": (490, "one sweep: each kind of damage through the same three readers"),
+    "tests/journal/test_faults.py": (410, "one sweep: each kind of failure at each call"),
+    "tests/journal/test_reader.py": (430, "one reader, beside every kind of owner"),
     "journal/entries.py": (485, "the closed union: one short class per kind of entry, read and changed as one list"),
 }
 

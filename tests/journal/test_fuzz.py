@@ -140,7 +140,7 @@ def test_a_coverage_guided_fuzzer_finds_nothing_but_typed_errors(
     python, reason = fuzzing_python(tmp_path)
     if reason:
         with capsys.disabled():
-            print(f"\n{reason}: random inputs without guidance instead", file=sys.stderr)  # noqa: T201
+            print(f"\n{reason}: random inputs without guidance instead", file=sys.stderr)  # noqa: T201 - the run tells what it could not do
         random = seeded("unguided")
         for _ in range(5000):
             one(random.randbytes(random.randrange(1, 400)))
@@ -157,7 +157,7 @@ def test_a_coverage_guided_fuzzer_finds_nothing_but_typed_errors(
     assert done.returncode == 0, done.stderr[-4000:]
     assert "DONE" in done.stderr or "Done" in done.stderr
     with capsys.disabled():
-        print("\n" + done.stderr.strip().splitlines()[-1], file=sys.stderr)  # noqa: T201
+        print("\n" + done.stderr.strip().splitlines()[-1], file=sys.stderr)  # noqa: T201 - the run tells what it could not do
 
 
 def package(folder: Path) -> Path:

@@ -167,7 +167,7 @@ def mounting(then: str, folder: str) -> list[str]:
 
 def say(capsys: pytest.CaptureFixture[str], reason: str) -> None:
     with capsys.disabled():
-        print(f"\n{reason}: only the simulated disk's faults were proved", file=sys.stderr)  # noqa: T201
+        print(f"\n{reason}: only the simulated disk's faults were proved", file=sys.stderr)  # noqa: T201 - the run tells what it could not do
 
 
 def acknowledged(output: str) -> int:

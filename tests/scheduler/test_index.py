@@ -158,7 +158,7 @@ def test_a_period_costs_the_same_however_many_runs_lie_outside_of_it(program: Pr
 # The queue behind the index
 
 
-def anything(_: str) -> bool:
+def anything(_: str, __: datetime) -> bool:
     return True
 
 
@@ -179,7 +179,7 @@ def test_a_queue_gives_instants_in_order_and_forgets_what_was_replaced():
     assert queue.first() == at("09:10")
     assert queue.soonest(9, anything) == [(at("09:10"), "a"), (at("09:20"), "c")]
     assert queue.soonest(1, anything) == [(at("09:10"), "a")]
-    assert queue.soonest(1, lambda schedule_id: schedule_id != "a") == [(at("09:20"), "c")]
+    assert queue.soonest(1, lambda schedule_id, _: schedule_id != "a") == [(at("09:20"), "c")]
     assert moved(queue, "09:09:59") == {}
     assert moved(queue, "09:20") == {"a": at("09:10"), "c": at("09:20")}
     assert (queue.first(), len(queue), moved(queue, "23:59")) == (None, 0, {})
