@@ -34,7 +34,7 @@ class History:
     def __init__(self, *, slots: int, batch: int) -> None:
         opening = Line(1, START, "open", (), {"slots": str(slots), "batch": str(batch)}, (), "")
         opening = replace(opening, text=_text(opening))
-        self.now = self._polled_at = START
+        self.now = START
         self.told: list[str] = [opening.text]
         self.model = Model(task_slots=slots, batch=batch)
         self.model.reopen(START, {})
@@ -129,8 +129,7 @@ class History:
         offered = [run.id for run in real.offered]
         assert (offered, real.more) == (polled.offered, polled.more), self.story("the model", str(polled))
         due = self.model.next_due(self.now)
-        unheard = real.more or self.model.stopped or self.now < self._polled_at
-        self._polled_at = self.now
+        unheard = real.more or self.model.stopped
         assert unheard or real.next_due == due, self.story("the model is next due at", f"{due}, not {real.next_due}")
         assert not offered or before + len(offered) <= self.model.task_slots, self.story("offers beyond the slots", "")
 
