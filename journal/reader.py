@@ -169,6 +169,9 @@ class Reader:
             mark, names = self._mark_and_names()
         found = listing(self.path, names)
         self._listed = found.segments
+        self._saved = None
+        if REWRITE in found.ours and self._listed:
+            self._saved = read_saved(self._disk, self.path, self._listed[-1].number)
         if mark is not None and self._is_foreign(mark):
             mark = None
         if not self._listed and LOCK not in names:
@@ -181,9 +184,6 @@ class Reader:
                 hint=SALVAGE,
             )
         self.mark = mark
-        self._saved = None
-        if REWRITE in found.ours and self._listed:
-            self._saved = read_saved(self._disk, self.path, self._listed[-1].number)
 
     def _is_foreign(self, mark: Mark) -> bool:
         """A HEAD of another journal vouches for nothing, and is no reason to miss anything."""
@@ -192,7 +192,7 @@ class Reader:
             path = self.path / self._listed[0].name
             file = self._disk.open(path)
             try:
-                header = readable_header(path, reader_of(self._disk, file))
+                header = readable_header(path, self._overlaid(self._listed[0], file)[0])
             finally:
                 self._disk.close(file)
             journal_id = "" if header is None else header.journal_id

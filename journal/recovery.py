@@ -75,8 +75,8 @@ class Recoverer:
     def recover(self) -> Recovered:
         """Looks, refuses or mends, and says what was done."""
         with reading(self._path):
-            mark = self._mark()
             saved = self._saved()
+            mark = self._mark(saved)
         survey = self._survey(mark, saved)
         if survey.torn_header:
             return self._create_again(survey)
@@ -90,7 +90,7 @@ class Recoverer:
             Recovery(False, torn, rewritten, restored, tuple(self._warnings)),
         )
 
-    def _mark(self) -> Mark | None:
+    def _mark(self, saved: Saved | None) -> Mark | None:
         mark = read_mark(self._disk, self._folder)
         if mark is None:
             if self._segment.number > 1 or self._disk.size(self._file) > 0:
@@ -99,9 +99,11 @@ class Recoverer:
         first = self._found.segments[0]
         file = self._disk.open(self._folder / first.name)
         try:
-            header = readable_header(
-                self._folder / first.name, lambda offset, size: self._disk.read(file, offset, size)
+            # The header itself may be what a broken rewrite left in the side file.
+            read = overlaid(
+                lambda offset, size: self._disk.read(file, offset, size), saved if first == self._segment else None
             )
+            header = readable_header(self._folder / first.name, read)
         finally:
             self._disk.close(file)
         if header is not None and header.journal_id != mark.journal_id:

@@ -12,8 +12,20 @@ from unittest.mock import patch
 import pytest
 
 from duly.journal.errors import JournalPoisoned
+from duly.journal.reader import read
+from duly.journal.rewriting import Saved, encode_saved
 from duly.journal.writer import Journal
-from tests.journal.campaign import QUICK, SEGMENT_BYTES, Budget, Campaign, Step, Tally, journal_id, workload
+from tests.journal.campaign import (
+    QUICK,
+    SEGMENT_BYTES,
+    Budget,
+    Campaign,
+    Step,
+    Tally,
+    foreign_journal,
+    journal_id,
+    workload,
+)
 from tests.journal.crash_images import power_loss, seeded
 from tests.journal.ledger import JOURNAL, Ledger
 from tests.journal.simulated_disk import Fault, SimulatedDisk
@@ -64,7 +76,9 @@ def test_no_crash_in_a_drawn_workload_loses_or_invents_an_entry(seed: int) -> No
 
 @pytest.mark.torture
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_no_crash_of_a_quarter_of_a_million_loses_or_invents_an_entry(shard: int) -> None:
+def test_no_crash_of_a_quarter_of_a_million_loses_or_invents_an_entry(
+    shard: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     tally = Tally()
     seed = shard
     while len(tally.images) < WANTED // SHARDS:
@@ -72,6 +86,8 @@ def test_no_crash_of_a_quarter_of_a_million_loses_or_invents_an_entry(shard: int
         Campaign(seed, Budget(), tally).run(workload(seed, 2 + seed % 5))
     assert sum(tally.by_depth.values()) == tally.examined >= len(tally.images) >= WANTED // SHARDS
     assert min(tally.by_depth[depth] for depth in range(4)) > 500
+    with capsys.disabled():
+        print(f"\nshard {shard}: {len(tally.images)} images, {tally.opened} openings, {tally.by_depth}")  # noqa: T201
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -207,6 +223,22 @@ def test_a_rewrite_that_was_torn_again_and_again_loses_nothing() -> None:
             ledger.copy().recovered(list(reopened.entries()))
             image = seeded(f"{seed} {again}").choice(moments)
             _forget_head(image)
+
+
+def test_a_header_that_is_only_in_the_side_file_still_tells_whose_head_it_is() -> None:
+    disk, foreign = SimulatedDisk(), foreign_journal(3)
+    Journal.open(JOURNAL, now=Ledger().now, disk=disk).close()
+    segment = disk.file(JOURNAL / "00000001-0000000000000001.jsonl")
+    header = bytes(segment.cache)
+    side = disk.create(JOURNAL / "REWRITE")
+    disk.write(side, 0, encode_saved(Saved(str(header.partition(b'"j":"')[2][:32], "ascii"), 1, 0, header)))
+    disk.close(side)
+    segment.cache[:100] = bytes(100)
+    disk.file(JOURNAL / "HEAD").cache[:] = foreign.file(JOURNAL / "HEAD").cache
+    assert list(read(JOURNAL, disk=disk)) == []
+    with Journal.open(JOURNAL, now=Ledger().now, disk=disk) as journal:
+        assert journal.recovery.restored == len(header)
+    assert bytes(segment.cache) == header
 
 
 def _forget_head(disk: SimulatedDisk) -> None:
