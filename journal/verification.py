@@ -76,11 +76,12 @@ class Verification(NamedTuple):
             return f"journal damaged after {_entries(self.entries)}: {self.damage.reason}. {self.damage.remedy}"
         if self.expected:
             return f"journal read, {_entries(self.entries)}, but {self.expected}"
-        text = f"journal verified, {_entries(self.entries)}, chain intact"
+        verdict = "verified" if self.unfinished is None else "unfinished"
+        text = f"journal {verdict}, {_entries(self.entries)}, chain intact"
         if self.unconfirmed:
             text += f", the last {self.unconfirmed:,} unconfirmed"
         if self.unfinished is not None:
-            text += f", an unfinished tail of {self.unfinished.size:,} bytes"
+            text += f", then an unfinished tail of {self.unfinished.size:,} bytes, which its next owner cuts off"
         return text
 
 

@@ -73,8 +73,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def balanced(self) -> bool:
-        """Whether every schedule's account is."""
-        return all(one.balanced for one in self.schedules)
+        """Whether every schedule's account is, and no entry is lost: a schedule that was lost is not counted."""
+        return not self.lost and all(one.balanced for one in self.schedules)
 
 
 def account(

@@ -167,7 +167,7 @@ class _Judgement:
         if is_kept(history, sorted(history.rows), self.reign.revision, instant):
             return self._made("kept", "it lies between decisions that were made ahead and stay, and counts as decided")
         if instant <= schedule.consumed_through:
-            lost = f"; {self.story.lost} entries of the record were lost" if self.story.lost else ""
+            lost = f"; {_lost(self.story.lost)}" if self.story.lost else ""
             return self._made("unaccounted", f"the record is past it and says nothing about it{lost}")
         if schedule.deleted:
             return self._made(
@@ -300,3 +300,7 @@ class _Judgement:
                 ended = self.schedule.deleted and found > self.schedule.consumed_through
                 return None if ended else found
         return None
+
+
+def _lost(count: int) -> str:
+    return "1 entry of the record was lost" if count == 1 else f"{count:,} entries of the record were lost"

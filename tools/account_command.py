@@ -21,6 +21,7 @@ from duly.tools.exit_codes import BAD, FINE
 from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_argument, output_options
 from duly.tools.output import Output, working
+from duly.tools.wording import lost_entries
 
 MOST_LISTED = 20
 """How many instants of one kind a table lists; JSON has them all."""
@@ -34,7 +35,8 @@ MOST_LISTED = 20
 def account(context: click.Context, journal: str, since: datetime | None, output: Output) -> None:
     """Compute every schedule's occurrences anew from its trigger's history, and match them with the record.
 
-    The exit code is 1 if any is unaccounted for, was decided twice, or was decided without being an occurrence.
+    The exit code is 1 if any is unaccounted for, was decided twice, or was decided without being an occurrence,
+    or if entries of the record are lost: schedules may be among them.
 
     \b
     Example: duly account state/ --since 2026-03-01T00:00:00Z
@@ -76,7 +78,8 @@ def _show(output: Output, found: Account) -> None:
                 f"the record was made with {had}; this machine counts with croniter {used[0]}, tzdata {used[1]}"
             )
     if found.lost:
-        output.line(f"{found.lost:,} entries were lost before this journal was salvaged", style="yellow")
+        lost = f"{lost_entries(found.lost)} before this journal was salvaged"
+        output.line(f"{lost}, and schedules may be among them: those are not counted", style="bold red")
     double = sum(len(one.double) for one in found.schedules)
     foreign = sum(len(one.foreign) for one in found.schedules)
     ending = f", as of {describe_instant(found.now)}" if found.now is not None else ""

@@ -24,6 +24,7 @@ from duly.tools.exit_codes import BAD, FINE
 from duly.tools.moments import describe_instant
 from duly.tools.options import Parsed, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output, working
+from duly.tools.wording import counted, lost_entries
 
 LONGEST_CELL = 48
 FEWEST_COLUMNS = 1
@@ -40,6 +41,9 @@ NAMED_VALUES = {"kind", "cause", "message"}
 @click.pass_context
 def verify(context: click.Context, journal: str, expect: tuple[int, str] | None, output: Output) -> None:
     """Check every line, the chain over all of them, the anchor of --expect, and that no entry contradicts another.
+
+    The exit code is 1 if anything is wrong. An unfinished tail is among that: the record before it is whole, and the
+    journal's next owner cuts it off.
 
     \b
     Example: duly verify state/ --expect "$(cat anchor)"
@@ -162,10 +166,9 @@ def _show_verification(output: Output, found: Verification, state: State) -> Non
             f"entry {anomaly.sequence} ({anomaly.kind}) contradicts the record: {anomaly.text}", style="bold red"
         )
     if state.lost:
-        output.line(f"{state.lost:,} entries were lost before this journal was salvaged", style="yellow")
-    output.line(
-        f"{found.lines:,} lines in {found.segments:,} segments, {found.bytes:,} bytes, journal {found.journal_id}"
-    )
+        output.line(f"{lost_entries(state.lost)} before this journal was salvaged", style="yellow")
+    size = f"{counted(found.lines, 'line')} in {counted(found.segments, 'segment')}, {counted(found.bytes, 'byte')}"
+    output.line(f"{size}, journal {found.journal_id or 'unknown'}")
 
 
 def _verification_document(found: Verification, state: State) -> dict[str, Any]:

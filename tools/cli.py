@@ -26,6 +26,7 @@ from duly.journal.errors import Error, JournalError
 from duly.projections.dump import UnknownProjection
 from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownSchedule
 from duly.tools.account_command import account
+from duly.tools.asking import ask_for_a_command
 from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.ctl_commands import ctl
@@ -63,10 +64,17 @@ Example: duly demo
 """
 
 
-@click.group(help=EXPLAINED, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    help=EXPLAINED,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+    no_args_is_help=False,
+)
 @click.version_option(__version__, "--version", message="duly %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """The `duly` command."""
+    ask_for_a_command(context)
 
 
 for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
@@ -149,7 +157,9 @@ def _report(error: Exception, *, as_json: bool) -> int:
                 document[name] = value if isinstance(value, int) else str(value)
         text = json.dumps(document)
     else:
-        text = printable(f"duly: {message.rstrip('.')}. {hint}".rstrip())
+        said = message.rstrip(".")
+        stop = "" if said.endswith("?") else "."
+        text = printable(f"duly: {said}{stop} {hint}".rstrip())
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:

@@ -20,6 +20,7 @@ import msgspec
 from duly.journal import head, read
 from duly.journal.entries import JournalClosed, JournalOpened
 from duly.scheduler.embedded import Scheduler
+from duly.tools.asking import ask_for_a_command
 from duly.tools.describe import describe_entry
 from duly.tools.options import INSTANT, Command, Parsed, journal_option, output_options
 from duly.tools.output import Output
@@ -29,8 +30,11 @@ Action = Callable[[Scheduler, str, str], object]
 """What to do, given who does it and why."""
 
 
-@click.group(short_help="Administer a stopped host's journal. Writes.")
-def ctl() -> None:
+@click.group(
+    short_help="Administer a stopped host's journal. Writes.", invoke_without_command=True, no_args_is_help=False
+)
+@click.pass_context
+def ctl(context: click.Context) -> None:
     """Pause, unblock, delete … schedules, and end runs, in the journal of a host that is not running.
 
     What was asked is recorded, and nothing else: runs that were at work stay as they are until the host comes back.
@@ -38,6 +42,7 @@ def ctl() -> None:
     \b
     Example: duly ctl pause nightly -j state/ --note "until the disk is replaced"
     """
+    ask_for_a_command(context)
 
 
 def _parse_json(text: str) -> object:

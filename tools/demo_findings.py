@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from duly.journal import Verification, read, verify
-from duly.journal.entries import CronRule, JournalOpened, RunAbandoned, RunFailed, ScheduleCreated
+from duly.journal.entries import CronRule, JournalOpened, OccurrenceAdmitted, RunAbandoned, RunFailed, ScheduleCreated
 from duly.scheduler.accounting import ScheduleAccount, account_of
 from duly.tools.demo import BEGIN, Story
 from duly.tools.demo_moments import Moment, Numbered, moments
@@ -50,6 +51,8 @@ class Findings:
     owners: int
     schedules: tuple[ScheduleFindings, ...]
     moments: tuple[Moment, ...]
+    killed_at_work: datetime | None
+    """The occurrence whose run was at work when its owner was killed."""
     verification: Verification
 
     @property
@@ -77,6 +80,7 @@ def find_out(story: Story) -> Findings:
         owners=sum(isinstance(entry, JournalOpened) for _, entry in entries),
         schedules=tuple(_of_schedule(one, accounts[one.schedule_id], ends) for one in created),
         moments=tuple(moments(entries)),
+        killed_at_work=_killed_at_work(story, entries),
         verification=verify(story.journal),
     )
 
@@ -117,6 +121,11 @@ def findings_document(story: Story, found: Findings) -> dict[str, Any]:
         ],
         "moments": [{"at": describe_instant(one.at), "kind": one.kind, "text": one.text} for one in found.moments],
     }
+
+
+def _killed_at_work(story: Story, entries: Sequence[Numbered]) -> datetime | None:
+    admitted = {at: entry.scheduled_at for at, entry in entries if isinstance(entry, OccurrenceAdmitted)}
+    return admitted.get(story.kill.run_id) if story.kill is not None else None
 
 
 def _bad_ends(entries: Sequence[Numbered]) -> Counter[tuple[str | None, str]]:

@@ -31,6 +31,7 @@ from duly.scheduler.zones import Zone, zone_of
 from duly.tools.describe import REASONS
 from duly.tools.moments import describe_duration
 from duly.tools.upcoming import ClockChange, clock_changes
+from duly.tools.wording import counted
 
 Numbered = tuple[int, Entry]
 MOST_NAMED = 4
@@ -102,9 +103,8 @@ def _owners(entries: Sequence[Numbered]) -> Iterator[Moment]:
             following = entries[position + 1 :]
             if before is None or opened is None:
                 kept = sum(isinstance(one, ScheduleCreated) for _, one in following)
-                yield Moment(
-                    entry.at, "opened", f"process {entry.pid} takes the new journal and keeps {kept} schedules"
-                )
+                keeps = f"keeps {counted(kept, 'schedule')}"
+                yield Moment(entry.at, "opened", f"process {entry.pid} takes the new journal and {keeps}")
             elif isinstance(before, JournalClosed):
                 down = describe_duration(entry.at - before.at)
                 yield Moment(entry.at, "down", f"back after {down} of downtime: {_catching_up(following, entry.at)}")

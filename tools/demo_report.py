@@ -19,6 +19,7 @@ from duly.tools.describe import REASONS
 from duly.tools.moments import describe_instant
 from duly.tools.output import Output
 from duly.tools.printable import printable
+from duly.tools.wording import counted
 
 STYLES = {
     "clocks": "cyan",
@@ -45,14 +46,15 @@ def print_findings(output: Output, story: Story, found: Findings) -> None:
     )
     output.line()
     _print_proof(output, found)
-    _print_ways_on(output, story)
+    _print_ways_on(output, story, found)
 
 
 def _print_head(output: Output, story: Story, found: Findings) -> None:
     killed = f", one of which was killed (run {story.kill.run_id} was at work)" if story.kill is not None else ""
     when = f"{found.days} days from {describe_instant(BEGIN)} on, under a simulated clock"
-    kept = f"{len(found.schedules)} schedules, {when}; kept by {found.owners} real processes, one after the other"
-    output.line(f"{kept}{killed}", style="bold")
+    owners = f"{found.owners} real processes, one after the other"
+    kept = counted(len(found.schedules), "schedule")
+    output.line(f"{kept}, {when}; kept by {owners}{killed}", style="bold")
     for problem in story.crontab.problems:
         output.line(f"not imported: {problem}", style="yellow")
     output.line()
@@ -92,13 +94,15 @@ def _print_proof(output: Output, found: Findings) -> None:
     output.line(str(found.verification), style="green" if found.verification.intact else "bold red")
 
 
-def _print_ways_on(output: Output, story: Story) -> None:
+def _print_ways_on(output: Output, story: Story, found: Findings) -> None:
     duly, journal = command_name(), quoted(story.journal)
     subject = story.kill.schedule_id if story.kill is not None else story.crontab.entries[0].schedule_id
     output.line()
     output.line(f"The journal stays in {story.journal}. To explore it:")
     output.line(f"  {duly} log {journal} --schedule {subject}")
-    output.line(f"  {duly} dump {journal} --projection history")
+    output.line(f"  {duly} history {subject} -j {journal}")
+    if found.killed_at_work is not None:
+        output.line(f"  {duly} explain {subject} {describe_instant(found.killed_at_work)} -j {journal}")
     output.line(f"  {duly} verify {journal}")
 
 

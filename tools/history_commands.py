@@ -18,7 +18,7 @@ from duly.projections.history import Row
 from duly.scheduler.audits import Change, FieldChange, changes_of, occurrences_of
 from duly.scheduler.clock import SystemClock
 from duly.tools.describe import describe_entry, describe_trigger
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration, describe_instant, describe_span
 from duly.tools.now_option import now_option
 from duly.tools.options import INSTANT, journal_option, output_options
 from duly.tools.output import Output, working
@@ -94,14 +94,14 @@ def _is_wanted(row: Row, since: datetime | None, until: datetime | None) -> bool
 
 
 def _cells(row: Row) -> tuple[object, ...]:
-    took = row.ended_at - row.started_at if row.ended_at is not None and row.started_at is not None else None
+    abandoned = row.run_state == "abandoned"
     return (
         _scheduled(row),
         row.run_state if row.disposition == "admitted" else row.disposition,
         _why(row),
         row.run_id if row.run_id is not None else "",
         f"{row.started_at:%Y-%m-%d %H:%M:%SZ}" if row.started_at is not None else "",
-        describe_duration(took) if took is not None else "",
+        "" if abandoned else describe_span(row.started_at, row.ended_at),
         row.sequence if row.sequence is not None else "",
     )
 

@@ -21,7 +21,7 @@ from duly.scheduler.explaining import unknown_schedule
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import zone_of
 from duly.tools.describe import describe_trigger
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration, describe_instant, describe_span
 from duly.tools.options import journal_argument, journal_option, output_options
 from duly.tools.output import Output, working
 
@@ -85,6 +85,9 @@ def runs(journal: str, wanted: tuple[str, ...], states: tuple[str, ...], last: i
     """
     with working("replaying"):
         state = replayed(journal)
+    for schedule_id in wanted:
+        if schedule_id not in state.by_id:
+            raise unknown_schedule(schedule_id, state.by_id)
     found = [
         run for run in state.runs() if (not wanted or run.schedule_id in wanted) and (not states or run.state in states)
     ]
@@ -175,7 +178,7 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def _run_cells(run: Run) -> tuple[object, ...]:
-    took = run.ended_at - run.started_at if run.ended_at is not None and run.started_at is not None else None
+    abandoned = run.state == "abandoned"
     error = f"{run.error.type}: {run.error.message}" if run.error is not None else ""
     return (
         run.id,
@@ -183,6 +186,6 @@ def _run_cells(run: Run) -> tuple[object, ...]:
         describe_instant(run.scheduled_at) if run.scheduled_at is not None else "by hand",
         run.state,
         describe_instant(run.started_at) if run.started_at is not None else "",
-        describe_duration(took) if took is not None else "",
+        "" if abandoned else describe_span(run.started_at, run.ended_at),
         error,
     )

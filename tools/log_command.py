@@ -17,8 +17,9 @@ import click
 import msgspec
 
 from duly.journal import Record, read
-from duly.journal.entries import ENTRY_CLASSES, kind_of
+from duly.journal.entries import ENTRY_CLASSES, OccurrenceAdmitted, RunAdmittedManually, kind_of
 from duly.projections.replay import last_sequence
+from duly.scheduler.explaining import unknown_schedule
 from duly.tools.describe import describe_entry
 from duly.tools.following import Following
 from duly.tools.options import POSITION, journal_argument, output_options, until_option
@@ -27,6 +28,8 @@ from duly.tools.output import Format, Output
 LOOK_AGAIN = 0.5
 """Seconds between two looks at a journal that is followed."""
 SCHEMA = "duly.log/1"
+ADMISSIONS = (OccurrenceAdmitted, RunAdmittedManually)
+"""The entries whose sequences are the ids of runs."""
 KINDS = click.Choice([kind_of(kind) for kind in ENTRY_CLASSES])
 
 
@@ -65,6 +68,7 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise click.UsageError("--follow has no end, so it does not go with --until.")
     if follow and output.format is Format.JSON:
         raise click.UsageError("A document that never ends is no JSON: use --format jsonl with --follow.")
+    require_known(journal, schedules, run_id)
     begin = since if isinstance(since, datetime) else None
     choice = Choice(frozenset(schedules), begin, frozenset(kinds), run_id)
     after = max(since - 1, 0) if isinstance(since, int) else 0
@@ -77,6 +81,30 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
         output.flush()
         time.sleep(LOOK_AGAIN)
         _show(output, choice.of(following.records()))
+
+
+def require_known(journal: str, schedules: tuple[str, ...], run_id: int | None) -> None:
+    """Refuses a schedule or a run that the record never names: silence would say that nothing happened to it. Reads
+    only as far as all of them are found."""
+    missing, ids, runs = set(schedules), set[str](), set[int]()
+    if not missing and run_id is None:
+        return
+    for record in read(journal):
+        named = getattr(record.entry, "schedule_id", None)
+        if named is not None:
+            ids.add(named)
+            missing.discard(named)
+        run = record.sequence if isinstance(record.entry, ADMISSIONS) else getattr(record.entry, "run_id", None)
+        if run is not None:
+            runs.add(run)
+        if not missing and (run_id is None or run_id in runs):
+            return
+    for schedule_id in schedules:
+        if schedule_id in missing:
+            raise unknown_schedule(schedule_id, ids)
+    if run_id is not None:
+        near = ", ".join(map(str, sorted(sorted(runs, key=lambda one: abs(one - run_id))[:3])))
+        raise click.UsageError(f"there is no run {run_id}. {f'The nearest: {near}' if near else 'There are no runs'}.")
 
 
 def recorded(journal: str, after: int, until: int | datetime | None) -> Iterator[Record]:

@@ -43,6 +43,11 @@ def describe_duration(duration: timedelta) -> str:
     return parts or "0s"
 
 
+def describe_span(start: datetime | None, end: datetime | None) -> str:
+    """How long it was from one instant to the other; empty if one of them is not there."""
+    return describe_duration(end - start) if start is not None and end is not None else ""
+
+
 def parse_instant(text: str) -> datetime:
     """Read an ISO 8601 date and time with an offset, such as `2026-03-29T01:00:00Z`, as UTC."""
     try:

@@ -136,7 +136,8 @@ def test_a_tail_that_stays_unfinished_is_told_and_one_that_grows_is_not(tmp_path
     assert (verification.intact, verification.damage) == (False, None)
     assert verification.unfinished.offset == whole.rindex(b'{"c"')
     tail = len(whole) - 10 - whole.rindex(b'{"c"')
-    assert str(verification) == f"journal verified, 1 entry, chain intact, an unfinished tail of {tail} bytes"
+    verdict = f"journal unfinished, 1 entry, chain intact, then an unfinished tail of {tail} bytes"
+    assert str(verification) == f"{verdict}, which its next owner cuts off"
 
     def finish(seconds: float) -> None:
         path.write_bytes(whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,10 +102,31 @@ def test_a_salvaged_journal_with_a_hole_is_answered_about(command: str, recorded
     assert answer.code == (1 if command in {"explain", "account"} else 0)
     if command == "explain":
         assert "UNACCOUNTED" in answer.out
-        assert "1 entries of the record were lost" in answer.out
+        assert "1 entry of the record was lost" in answer.out
     if command == "account":
         assert "often: unaccounted: 2026-03-28T00:30:00Z" in answer.out
         assert "unaccounted: 1, double: 0" in answer.out
+        assert "1 entry was lost before" in answer.out
+
+
+def test_an_account_of_a_record_that_lost_its_schedules_is_not_balanced(recorded: Path, duly: Duly, tmp_path: Path):
+    copy, saved = tmp_path / "copy", tmp_path / "saved"
+    shutil.copytree(recorded, copy)
+    [segment] = copy.glob("*.jsonl")
+    segment.write_bytes(segment.read_bytes().replace(b"ScheduleCreated", b"scheduleCreated"))
+    assert duly("salvage", copy, "--to", saved).code == 1
+    answer = duly("account", saved)
+    assert answer.code == 1
+    assert "entries were lost before this journal was salvaged, and schedules may be among them" in answer.out
+    document = duly("account", saved, "--json").document
+    assert (document["balanced"], document["unaccounted"], document["schedules"]) == (False, 0, [])
+    assert document["lost"] > 1
+
+
+def test_how_long_an_abandoned_run_took_is_not_known(recorded: Path, duly: Duly):
+    for command in (["history", "nightly"], ["runs", "--state", "abandoned"]):
+        [line] = [one for one in duly(*command, "-j", recorded).out.splitlines() if "abandoned" in one]
+        assert not re.search(r"\d(?:ms|s|m|h|d)\b", line)
 
 
 @pytest.mark.parametrize("command", ["explain", "history", "blame"])

@@ -80,8 +80,62 @@ def test_the_lines_of_the_log_and_of_the_journal_are_as_many(journal: Path, duly
 
 
 def test_a_log_without_a_hit_is_an_empty_document(journal: Path, duly: Duly):
-    assert duly("log", journal, "--schedule", "nobody").out == ""
-    assert duly("log", journal, "--schedule", "nobody", "--json").document == {"schema": "duly.log/1", "entries": []}
+    words = ["log", journal, "--schedule", "nightly", "--since", 999]
+    assert duly(*words).out == ""
+    assert duly(*words, "--json").document == {"schema": "duly.log/1", "entries": []}
+
+
+@pytest.mark.parametrize("command", ["log", "runs"])
+def test_a_list_of_an_unknown_schedule_is_refused_with_the_nearest(command: str, journal: Path, duly: Duly):
+    answer = duly(command, journal, "-s", "nightly", "-s", "nihgtly")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "duly: there is no schedule 'nihgtly'. The nearest: nightly.\n"
+    assert duly(command, journal, "-s", "gone").code == 0
+
+
+def test_the_log_of_an_unknown_run_is_refused_with_the_nearest(journal: Path, duly: Duly):
+    runs = [row["id"] for row in duly("runs", journal, "--format", "jsonl").rows]
+    answer = duly("log", journal, "--run", 999, "-f")
+    assert (answer.code, answer.out) == (2, "")
+    nearest = ", ".join(map(str, sorted(runs)[-3:]))
+    assert answer.err == f"duly: there is no run 999. The nearest: {nearest}. See duly log --help.\n"
+
+
+@pytest.mark.parametrize("words", [[], ["ctl"]])
+def test_a_command_that_is_not_named_is_answered_with_the_readable_help(words: list[str], duly: Duly):
+    answer = duly(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == duly(*words, "--help").out
+    assert len(answer.err.splitlines()) > 10
+
+
+def test_an_unknown_command_is_told_the_nearest_with_one_mark_at_its_end(duly: Duly):
+    answer = duly("lgo")
+    assert answer.code == 2
+    assert "?." not in answer.err
+
+
+def test_an_unfinished_tail_is_called_so_and_ends_with_1(journal: Path, duly: Duly, tmp_path: Path):
+    copy = tmp_path / "copy"
+    shutil.copytree(journal, copy)
+    [segment] = copy.glob("*.jsonl")
+    segment.write_bytes(segment.read_bytes() + b'{"c":"0e75')
+    answer = duly("verify", copy)
+    assert answer.code == 1
+    assert answer.out.startswith("journal unfinished, ")
+    assert "then an unfinished tail of 10 bytes, which its next owner cuts off" in answer.out
+    document = duly("verify", copy, "--json").document
+    assert (document["intact"], document["damage"], document["unfinished"]["size"]) == (False, None, 10)
+
+
+def test_a_journal_saved_with_other_line_ends_has_no_empty_name(journal: Path, duly: Duly, tmp_path: Path):
+    copy = tmp_path / "copy"
+    shutil.copytree(journal, copy)
+    [segment] = copy.glob("*.jsonl")
+    segment.write_bytes(segment.read_bytes().replace(b"\n", b"\r\n"))
+    answer = duly("verify", copy)
+    assert answer.code == 1
+    assert answer.out.endswith(" bytes, journal unknown\n")
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,9 @@ def test_the_demo_tells_what_happened(moment: str, told: tuple[str, Path]):
 
 
 def test_the_commands_that_the_demo_names_work(told: tuple[str, Path], duly: Duly):
-    text, journal = told
-    commands = [line.split()[line.split().index(str(journal)) - 1 :] for line in text.splitlines()[-3:]]
-    assert [command[0] for command in commands] == ["log", "dump", "verify"]
-    assert [duly(*command).code for command in commands] == [0, 0, 0]
+    commands = [line.split()[line.split().index("duly") + 1 :] for line in told[0].splitlines()[-4:]]
+    assert [command[0] for command in commands] == ["log", "history", "explain", "verify"]
+    assert [duly(*command).code for command in commands] == [0, 0, 0, 0]
 
 
 def test_the_journal_of_the_demo_holds_what_it_tells(told: tuple[str, Path]):
