@@ -20,7 +20,7 @@ from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, Result
 
 AT_OPENING: Final = "found at opening"
 """The note of a block that recovery decided: it tells it from one that a poll decided."""
-EFFECTS: Final = "its process died while it ran; external effects may have happened; it is never retried"
+EFFECTS: Final = "its owner ended while it was under way; external effects may have happened; it is never retried"
 AMBIGUOUS: Final = "its attempt's outcome cannot be told; external effects may have happened; it is never retried"
 
 
