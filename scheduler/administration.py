@@ -183,7 +183,10 @@ class Administration(Inspection):
         return self._exclusively(decide)
 
     def pause(self, schedule_id: str, *, actor: str = "", note: str = "") -> Schedule[OccurrenceSource]:
-        """Excludes what is due and not decided, and what comes due, until `unpause`. Raises UnknownSchedule, ClockUnusable."""
+        """Excludes what is due and not decided, and what comes due, until `unpause`.
+
+        Raises UnknownSchedule, ClockUnusable.
+        """
         return self._switch(schedule_id, "pause", actor, note)
 
     def unpause(self, schedule_id: str, *, actor: str = "", note: str = "") -> Schedule[OccurrenceSource]:

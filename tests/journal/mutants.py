@@ -126,7 +126,7 @@ MUTANTS = (
 """,
         """    body = batch_body(chain.last + 1, 0, batch.at, batch.entries)
 """,
-        (f"{DAMAGE}::test_every_flipped_byte_is_refused_or_torn_by_the_rule",),
+        ("tests/journal/test_recovery.py::test_damage_to_what_a_later_line_vouches_for_is_refused_without_head",),
     ),
     Mutant(
         "no truncation of a torn tail",
@@ -209,7 +209,7 @@ MUTANTS = (
 """,
         """                if line[21:85] != digest.hex().encode():
 """,
-        (f"{DAMAGE}::test_every_flipped_byte_is_refused_or_torn_by_the_rule",),
+        ("tests/journal/test_format.py::test_that_program_finds_every_changed_byte",),
     ),
     Mutant(
         "crc unseeded",
@@ -325,7 +325,7 @@ MUTANTS = (
 """,
         """        self._durable = last.first - 1
 """,
-        (f"{DAMAGE}::test_every_cut_is_refused_or_torn_by_the_rule",),
+        ("tests/journal/test_recovery.py::test_damage_to_what_head_vouches_for_is_refused",),
     ),
     Mutant(
         "a later line proves nothing",
@@ -334,7 +334,7 @@ MUTANTS = (
 """,
         """        proof = None
 """,
-        (f"{DAMAGE}::test_every_flipped_byte_is_refused_or_torn_by_the_rule",),
+        ("tests/journal/test_recovery.py::test_damage_to_what_a_later_line_vouches_for_is_refused_without_head",),
     ),
     Mutant(
         "any valid line after a bad one is called damage",
@@ -343,7 +343,9 @@ MUTANTS = (
 """,
         """                if found is not None and found.s >= bad:
 """,
-        (f"{SCRIPTED}[batches and a rotation]",),
+        (
+            "tests/journal/test_recovery.py::test_a_torn_line_with_whole_lines_after_it_is_torn_if_none_of_them_proves_it",
+        ),
     ),
     Mutant(
         "a reader calls everything confirmed",
