@@ -209,7 +209,7 @@ MUTANTS = (
 """,
         """                if line[21:85] != digest.hex().encode():
 """,
-        ("tests/journal/test_format.py::test_that_program_finds_every_changed_byte",),
+        (f"{DAMAGE}::test_every_flipped_byte_is_refused_or_torn_by_the_rule",),
     ),
     Mutant(
         "crc unseeded",
