@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,6 @@ def test_a_replay_whose_end_a_crash_took_while_it_was_read_begins_anew(tmp_path:
             yield Record(7, RECORD[-1], confirmed=False, segment="", offset=0)
             raise UnconfirmedGone("it was never acknowledged")
 
-    monkeypatch.setattr("duly.projections.replay.read", read_beside_a_crash)
+    monkeypatch.setattr(import_module("duly.projections.replay"), "read", read_beside_a_crash)
     state = replay(journal)
     assert (looks, state.digest()) == (2, folded(*RECORD).digest())
