@@ -62,7 +62,9 @@ def leaving_a_with(code: CodeType) -> frozenset[int]:
         for first in range(len(row) - 3):
             four = row[first : first + 4]
             if [(i.opname, i.argval) for i in four] == [("LOAD_CONST", None)] * 3 + [("CALL", 2)]:
-                offsets.update(range(four[0].offset, four[3].offset + 1))
+                # Before it, what the body returns may be put aside.
+                start = row[first - 1] if first and row[first - 1].opname == "SWAP" else four[0]
+                offsets.update(range(start.offset, four[3].offset + 1))
         found = frozenset(offsets)
         _rows[code] = found
     return found

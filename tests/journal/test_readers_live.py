@@ -17,7 +17,7 @@ import pytest
 
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry, RunNoted
-from duly.journal.errors import ForeignJournal, JournalPoisoned, UnconfirmedGone
+from duly.journal.errors import ForeignJournal, JournalCorrupt, JournalPoisoned, UnconfirmedGone
 from duly.journal.reader import Reader, read
 from duly.journal.verification import verify
 from duly.journal.writer import Journal
@@ -155,6 +155,33 @@ def test_a_writer_between_the_calls_of_a_reader_shows_it_no_damage(seed: int) ->
         steps = 2
         assert verify(JOURNAL, disk=disk, sleep=lambda _: writer.step()).damage is None
     assert len(sighted.confirmed) > 20
+
+
+class Unsettled(SimulatedDisk):
+    """A disk whose listings are no snapshots: the next ones lack some names that are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lacking: list[set[str]] = []
+
+    def names(self, folder: Path) -> list[str]:
+        lacking = self.lacking.pop(0) if self.lacking and folder == JOURNAL else set[str]()
+        return [name for name in super().names(folder) if name not in lacking]
+
+
+def test_a_listing_that_shows_a_new_segment_and_lacks_an_older_one_is_no_damage() -> None:
+    disk, ledger = Unsettled(), Ledger()
+    journal = Journal.open(JOURNAL, now=ledger.now, disk=disk, segment_bytes=500)
+    for _ in range(6):
+        journal.append(ledger.fresh((50,)), ledger.now)
+    journal.close()
+    segments = sorted(path.name for path in disk.files() if path.suffix == ".jsonl")
+    assert len(segments) == 6
+    disk.lacking = [{segments[3]}, set(segments[5:])]
+    assert len(list(read(JOURNAL, disk=disk))) == 6
+    disk.remove(JOURNAL / segments[3])
+    with pytest.raises(JournalCorrupt, match="segment 4 is missing"):
+        list(read(JOURNAL, disk=disk))
 
 
 @pytest.mark.parametrize("seed", range(8))
