@@ -194,7 +194,8 @@ class Reader:
                 return listing(self.path, names)
             except JournalCorrupt:
                 numbers = sorted(segment.number for segment in map(parse_segment, names) if segment is not None)
-                gap = next(expected for expected, number in enumerate(numbers, 1) if number != expected)
+                gap = next((expected for expected, number in enumerate(numbers, 1) if number > expected), 0)
+                # A number that stands twice is no matter of the moment; neither is a gap that was there before.
                 if gap <= older:
                     raise
                 older = numbers[-1]
