@@ -1,4 +1,4 @@
-"""A listing of a folder is no snapshot; but what it says twice, or lacks twice, is damage and no matter of the moment."""
+"""A listing of a folder is no snapshot; but what it says twice, or lacks twice, is damage and not of the moment."""
 
 from __future__ import annotations
 
