@@ -30,7 +30,7 @@ from duly.journal.mark import Mark, read_mark, vouches_for_another
 from duly.journal.real_disk import RealDisk
 from duly.journal.rewriting import Saved, overlaid, read_saved
 from duly.journal.scanning import UNDECODABLE, Place, Read, Scan, later_proof, line_blocks, unreadable_line
-from duly.journal.segments import HEAD, LOCK, REWRITE, Listing, Segment, listing, parse_segment
+from duly.journal.segments import HEAD, LOCK, REWRITE, Segment, settled_listing
 from duly.journal.survey import (
     DAMAGED_HEADER,
     Before,
@@ -167,7 +167,7 @@ class Reader:
                 break
             # It is torn: just being written, or lost. The names are listed after it again: it may vouch for a new one.
             mark, names = self._mark_and_names()
-        found = self._settled(names)
+        found = settled_listing(self.path, names, self._disk.names)
         self._listed = found.segments
         self._saved = None
         if REWRITE in found.ours and self._listed:
@@ -184,22 +184,6 @@ class Reader:
                 hint=SALVAGE,
             )
         self.mark = mark
-
-    def _settled(self, names: list[str]) -> Listing:
-        """The names, sorted. A listing is no snapshot: it may show a segment that was made while it went on, and lack
-        one that was made just before. What lacks again, though it is older than the listing, is missing."""
-        older = 0
-        while True:
-            try:
-                return listing(self.path, names)
-            except JournalCorrupt:
-                numbers = sorted(segment.number for segment in map(parse_segment, names) if segment is not None)
-                gap = next((expected for expected, number in enumerate(numbers, 1) if number > expected), 0)
-                # A number that stands twice is no matter of the moment; neither is a gap that was there before.
-                if gap <= older:
-                    raise
-                older = numbers[-1]
-                names = self._disk.names(self.path)
 
     def _is_foreign(self, mark: Mark) -> bool:
         """A HEAD of another journal vouches for nothing, and is no reason to miss anything."""
@@ -272,7 +256,7 @@ class Reader:
         return sealed
 
     def _is_sealed(self) -> bool:
-        self._listed = self._settled(self._disk.names(self.path)).segments
+        self._listed = settled_listing(self.path, self._disk.names(self.path), self._disk.names).segments
         return self._number < len(self._listed)
 
     def _again(self, path: Path, read: Read) -> Scan:

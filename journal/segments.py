@@ -8,7 +8,7 @@ whole journal. Names that file managers leave behind, and others that cannot be 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +75,27 @@ def listing(folder: Path, names: Iterable[str]) -> Listing:
     segments.sort()
     _check_dense(folder, segments)
     return Listing(tuple(segments), frozenset(ours), tuple(strangers))
+
+
+def settled_listing(folder: Path, names: Iterable[str], again: Callable[[Path], Iterable[str]]) -> Listing:
+    """Sorts the names of a folder that somebody may be writing to; `again` lists it once more.
+
+    A listing is no snapshot: it may show a segment that was made while it went on, and lack one that was made just
+    before. What lacks again, though it is older than the listing, is missing.
+    """
+    older = 0
+    while True:
+        seen = list(names)
+        try:
+            return listing(folder, seen)
+        except JournalCorrupt:
+            numbers = sorted(segment.number for segment in map(parse_segment, seen) if segment is not None)
+            gap = next((expected for expected, number in enumerate(numbers, 1) if number > expected), 0)
+            # A number that stands twice is no matter of the moment; neither is a gap that was there before.
+            if gap <= older:
+                raise
+            older = numbers[-1]
+            names = again(folder)
 
 
 def _check_dense(folder: Path, segments: list[Segment]) -> None:
