@@ -225,8 +225,8 @@ class _Opened:
     write: bool
 
 
-Root = Path("/disk")
-"""The folder that every simulated disk begins with. It is durable."""
+Root = Path(os.path.realpath("/disk"))
+"""The folder that every simulated disk begins with. It is durable. (On Windows it gets a drive.)"""
 
 
 class SimulatedDisk:
