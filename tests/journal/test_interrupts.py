@@ -10,7 +10,9 @@ holds fits what was shown.
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -29,6 +31,8 @@ from tests.journal.simulated_disk import SimulatedDisk
 PACKAGE = str(Path(str(Journal.append.__code__.co_filename)).parent)
 LOOKS_FOR_SIGNALS = ("CALL", "RESUME", "JUMP_BACKWARD")
 SEGMENT_BYTES = 1000
+TOOL = 4
+"""A tool number of sys.monitoring that is nobody's by custom."""
 
 _offsets: dict[CodeType, frozenset[int]] = {}
 _rows: dict[CodeType, frozenset[int]] = {}
@@ -81,43 +85,101 @@ class Interrupter:
         self._last: dict[FrameType, int] = {}
         self._inlined: set[FrameType] = set()
 
-    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def run(self, action: Callable[[], object]) -> bool:
+        """Whether the action was interrupted."""
+        watch = _monitored if "monitoring" in vars(sys) else _traced
+        try:
+            watch(self, action)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            self._last.clear()
+            self._inlined.clear()
+        return False
+
+    def begun(self, frame: FrameType) -> None:
+        """A function begins."""
+        if frame.f_back is not None and not frame.f_code.co_name.startswith("__"):
+            # A Python function that is called from Python is no call to the interpreter: nothing looks at its end.
+            self._inlined.add(frame.f_back)
+
+    def reached(self, frame: FrameType, offset: int) -> None:
+        """The frame is about to execute the instruction at `offset`."""
+        before = self._last.get(frame)
+        self._last[frame] = offset
+        inlined = frame in self._inlined
+        self._inlined.discard(frame)
+        here = self.everywhere and offset not in leaving_a_with(frame.f_code)
+        if (here or (before in checkpoints(frame.f_code) and not inlined)) and not in_a_finalizer(frame):
+            self.places += 1
+            if self.places == self.at:
+                self.where = f"{frame.f_code.co_qualname}, line {frame.f_lineno}"
+                raise KeyboardInterrupt
+
+
+def _traced(interrupter: Interrupter, action: Callable[[], object]) -> None:
+    """Runs the action under sys.settrace."""
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
         del argument
         if event == "call":
-            if frame.f_back is not None and not frame.f_code.co_name.startswith("__"):
-                # A Python function that is called from Python is no call to the interpreter: nothing looks at its end.
-                self._inlined.add(frame.f_back)
+            interrupter.begun(frame)
             if not frame.f_code.co_filename.startswith(PACKAGE):
                 return None
             frame.f_trace_opcodes = True
             frame.f_trace_lines = False
-            return self.trace
-        if event == "opcode":
-            before = self._last.get(frame)
-            self._last[frame] = frame.f_lasti
-            inlined = frame in self._inlined
-            self._inlined.discard(frame)
-            here = self.everywhere and frame.f_lasti not in leaving_a_with(frame.f_code)
-            if (here or (before in checkpoints(frame.f_code) and not inlined)) and not in_a_finalizer(frame):
-                self.places += 1
-                if self.places == self.at:
-                    self.where = f"{frame.f_code.co_qualname}, line {frame.f_lineno}"
-                    raise KeyboardInterrupt
-        return self.trace
+        elif event == "opcode":
+            interrupter.reached(frame, frame.f_lasti)
+        return trace
 
-    def run(self, action: Callable[[], object]) -> bool:
-        """Whether the action was interrupted."""
-        before = sys.gettrace()
-        sys.settrace(self.trace)
-        try:
-            action()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(before)
-            self._last.clear()
-            self._inlined.clear()
-        return False
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+
+
+def _monitored(interrupter: Interrupter, action: Callable[[], object]) -> None:
+    """Runs the action under sys.monitoring, which sees every instruction where sys.settrace does not."""
+    monitoring: Any = vars(sys)["monitoring"]
+    events = monitoring.events
+    this_thread = threading.get_ident()
+
+    def start(code: CodeType, offset: int) -> None:
+        del code, offset
+        if threading.get_ident() == this_thread:
+            interrupter.begun(_watched())
+
+    def instruction(code: CodeType, offset: int) -> object:
+        if not code.co_filename.startswith(PACKAGE):
+            return monitoring.DISABLE
+        if threading.get_ident() == this_thread:
+            interrupter.reached(_watched(), offset)
+        return None
+
+    monitoring.use_tool_id(TOOL, "interrupter")
+    monitoring.register_callback(TOOL, events.PY_START, start)
+    monitoring.register_callback(TOOL, events.INSTRUCTION, instruction)
+    monitoring.set_events(TOOL, events.PY_START | events.INSTRUCTION)
+    try:
+        action()
+    finally:
+        monitoring.set_events(TOOL, 0)
+        monitoring.register_callback(TOOL, events.PY_START, None)
+        monitoring.register_callback(TOOL, events.INSTRUCTION, None)
+        monitoring.free_tool_id(TOOL)
+
+
+def _watched() -> FrameType:
+    """The frame that the calling callback was called for. No frame is left holding itself: it would live on."""
+    here = inspect.currentframe()
+    assert here is not None
+    assert here.f_back is not None
+    watched = here.f_back.f_back
+    del here
+    assert watched is not None
+    return watched
 
 
 class Scene:
