@@ -34,6 +34,9 @@ SEGMENT_BYTES = 1000
 TOOL = 4
 """A tool number of sys.monitoring that is nobody's by custom."""
 
+# What strikes while the interpreter closes a generator that nobody needs any more is swallowed by the interpreter.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 _offsets: dict[CodeType, frozenset[int]] = {}
 _rows: dict[CodeType, frozenset[int]] = {}
 
