@@ -209,8 +209,9 @@ class Recoverer:
                 self._disk.sync(self._file)
         if tail:
             write_all(self._disk, self._file, start, tail)
-        if tail or survey.fault:
-            self._disk.sync(self._file)
+        # Even where nothing was mended: an opening before this one may have cut the tail and been interrupted before
+        # its sync, and a segment that the next line does not fit in is never synced again.
+        self._disk.sync(self._file)
         self._disk.sync_folder(self._folder)
         if survey.durable == 0:
             sync_ancestors(self._disk, self._folder)

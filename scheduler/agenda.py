@@ -7,7 +7,7 @@ a stale line in it costs one look and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -17,6 +17,7 @@ from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.plans import Waiting
 from duly.scheduler.errors import TriggerError
+from duly.scheduler.roster import Roster
 from duly.scheduler.sources import OccurrenceSource
 
 _STALE: Final = 64
@@ -64,14 +65,15 @@ class Queue:
             heappop(heap)
         return None
 
-    def move(self, now: datetime, due: dict[str, datetime]) -> None:
-        """Moves what is due at `now` over to `due`. An interrupt may leave a line in both, never in neither."""
+    def due(self, now: datetime) -> Iterator[tuple[str, datetime]]:
+        """The schedules with an instant ≤ `now`, the earliest first; each is taken out when the next one is asked for,
+        so that whoever is interrupted may find it here again, and never loses it."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             instant, schedule_id = heap[0]
             if self._instants.get(schedule_id) == instant:
-                due[schedule_id] = instant
-                del self._instants[schedule_id]
+                yield schedule_id, instant
+                self._instants.pop(schedule_id, None)
             heappop(heap)
 
     def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
@@ -93,76 +95,103 @@ class Queue:
 
 
 class Agenda:
-    """What is due and what comes next, for all schedules of one state."""
+    """What is due and what comes next, for all schedules of one state.
+
+    A schedule stands in `coming` with its next undecided instant; in `due` once that has come, until it is decided; in
+    `queued` while it holds a candidate, or waits for a slot, so that nothing but a slot, a newer instant or its
+    deadline can change anything about it.
+    """
 
     def __init__(self, source_of: Callable[[TriggerRule], OccurrenceSource]) -> None:
         self._source_of = source_of
         self._coming = Queue()
-        self._waiting = Queue()
-        self._due: dict[str, datetime] = {}
-        self._held: dict[str, datetime] = {}
-        self._held_periods: dict[str, datetime] = {}
-        self._early: datetime | None = None
+        self._deadlines = Queue()
+        self._due = Roster()
+        self._quiet: set[str] = set()
+        self._queued = Roster()
+        self._now: datetime | None = None
+
+    @property
+    def queued(self) -> Roster:
+        """What waits for a slot alone: held candidates, and what `wait` was told of."""
+        return self._queued
 
     def refresh(self, schedule: ScheduleState) -> None:
         """Looks at one schedule anew, after an entry about it."""
-        self.place(schedule, self._next(schedule) if _is_looked_at(schedule) else None)
+        self.changed(schedule, self._next(schedule) if _is_looked_at(schedule) else None)
+
+    def changed(self, schedule: ScheduleState, instant: datetime | None) -> None:
+        """Takes note of an entry about a schedule whose next undecided instant is known."""
+        self.place(schedule, instant)
+        if schedule.candidate is not None and schedule.live and isinstance(schedule.definition.trigger, OncePerRule):
+            # The entry may have spent the candidate's period, and that is decided without a slot.
+            self._quiet.add(schedule.id)
+            self._due.add(schedule.id, schedule.candidate)
 
     def place(self, schedule: ScheduleState, instant: datetime | None) -> None:
-        """Takes note of one schedule whose next undecided instant is known."""
+        """Takes note of the next undecided instant of a schedule that a poll has looked at."""
         schedule_id = schedule.id
-        self._due.pop(schedule_id, None)
-        self._waiting.drop(schedule_id)
-        self._held.pop(schedule_id, None)
-        self._held_periods.pop(schedule_id, None)
         if schedule.candidate is not None and schedule.live:
-            self._held[schedule_id] = schedule.candidate
-            if isinstance(schedule.definition.trigger, OncePerRule):
-                self._held_periods[schedule_id] = schedule.candidate
+            self._queued.add(schedule_id, schedule.candidate)
+        else:
+            self._queued.drop(schedule_id)
         if instant is None or not _is_looked_at(schedule):
             self._coming.drop(schedule_id)
         else:
             self._coming.place(schedule_id, instant)
+        self._due.drop(schedule_id)
+        self._quiet.discard(schedule_id)
+        self._deadlines.drop(schedule_id)
 
-    def due(self, now: datetime, *, slots_free: bool) -> tuple[str, ...]:
-        """The schedules that have an undecided instant ≤ now, or a candidate that could be decided."""
-        self._coming.move(now, self._due)
-        self._give_back(now)
-        due = set(self._due)
-        self._early = None
-        # Without a slot only a candidate whose period may be spent can be decided.
-        for one, candidate in (self._held if slots_free else self._held_periods).items():
-            if candidate <= now:
-                due.add(one)
-            else:
-                self._early = candidate if self._early is None else min(candidate, self._early)
-        return tuple(due)
+    def due(self, now: datetime) -> Roster:
+        """The schedules that may have something to decide at `now`, with a slot or without."""
+        if self._now is not None and now < self._now:
+            self._give_back(now)
+        self._now = now
+        for schedule_id, instant in self._coming.due(now):
+            self._due.add(schedule_id, instant)
+            self._quiet.discard(schedule_id)
+        for schedule_id, deadline in self._deadlines.due(now):
+            instant = self._due.instants.get(schedule_id) or self._queued.instants.get(schedule_id, deadline)
+            self._due.add(schedule_id, instant)
+            self._quiet.discard(schedule_id)
+        return self._due
 
     def _give_back(self, now: datetime) -> None:
         """What was due before the clock stepped back is still to come."""
-        for schedule_id, instant in list(self._due.items()):
+        for schedule_id, instant in list(self._due.instants.items()):
             if instant > now:
                 self._coming.place(schedule_id, instant)
-                self._waiting.drop(schedule_id)
-                del self._due[schedule_id]
+                self._due.drop(schedule_id)
 
-    def wait(self, waiting: Iterable[Waiting]) -> None:
-        """Notes until when schedules wait that have an instant due and no slot."""
+    def wait(self, waiting: Iterable[Waiting], *, looking: bool) -> None:
+        """Notes until when schedules wait that a poll has left undecided. With `looking`, each poll looks at them
+        again, as the host's answers may change."""
         for one in waiting:
-            self._due[one.schedule_id] = one.instant
+            self._deadlines.place(one.schedule_id, one.until)
+            if looking:
+                self._quiet.add(one.schedule_id)
+                self._due.add(one.schedule_id, one.instant)
+            else:
+                self._queued.add(one.schedule_id, one.instant)
+                self._due.drop(one.schedule_id)
+                self._quiet.discard(one.schedule_id)
             self._coming.drop(one.schedule_id)
-            self._waiting.place(one.schedule_id, one.until)
 
     def next_due(self) -> datetime | None:
         """When there will be something to decide, or None if never; in the past if something is left undecided."""
-        first = (self._coming.first(), self._waiting.first(), self._early)
-        instants = [instant for instant in first if instant is not None]
-        instants.extend(instant for one, instant in self._due.items() if one not in self._waiting)
-        return min(instants, default=None)
+        first, deadline = self._coming.first(), self._deadlines.first()
+        if deadline is not None and (first is None or deadline < first):
+            first = deadline
+        if len(self._due) > len(self._quiet):
+            left = min(instant for one, instant in self._due.instants.items() if one not in self._quiet)
+            return left if first is None or left < first else first
+        return first
 
     def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
         """The next `limit` wanted schedules by their next instant; what is due comes first."""
-        due = sorted((instant, one) for one, instant in self._due.items() if wanted(one, instant))
+        undecided = {**self._queued.instants, **self._due.instants}
+        due = sorted((instant, one) for one, instant in undecided.items() if wanted(one, instant))
         return (due + self._coming.soonest(limit, wanted))[:limit]
 
     def _next(self, schedule: ScheduleState) -> datetime | None:

@@ -42,6 +42,8 @@ class HostAnswers:
     def __init__(self, targets: Targets | None, preflight: Preflight | None) -> None:
         self._targets = targets
         self._preflight = preflight
+        self.has_targets = targets is not None
+        self.has_preflight = preflight is not None
 
     def drive(self, decision: Generator[Question, Answer, T]) -> T:
         """Runs one decision to its end with the host's answers."""

@@ -38,6 +38,7 @@ from duly.scheduler.decisions.plans import PollRequest
 from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Refusal, Target
 from duly.scheduler.decisions.recovery import AT_OPENING
 from duly.scheduler.errors import TriggerError
+from duly.scheduler.roster import Roster
 from duly.scheduler.sources import OccurrenceSource, SourceFactory
 from duly.scheduler.triggers import trigger_of
 
@@ -119,12 +120,16 @@ class _Checker:
     def _decided(
         self, now: datetime, settings: JournalOpened, recorded: tuple[Entry, ...], *, start: bool
     ) -> tuple[Entry, ...]:
-        due = self._agenda.due(now, slots_free=len(self.state.started) < settings.task_slots)
+        # All that might be decided is looked at, also where the live poll knew that nothing could be.
+        due = Roster(self._agenda.due(now).instants.items())
+        for schedule_id in (*self._agenda.queued.instants, *(fault.schedule_id for fault in self._faults)):
+            due.add(schedule_id, now)
         request = PollRequest(
             now=now,
             task_slots=settings.task_slots,
             batch=settings.batch,
-            due=tuple({*due, *(fault.schedule_id for fault in self._faults)}),
+            due=due,
+            queued=Roster(),
             source_of=self._source_for,
             start=start,
         )

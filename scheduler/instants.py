@@ -23,13 +23,15 @@ LATEST = datetime(2100, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 
 FIRST_QUERY = (EARLIEST - EPOCH) // SECOND
 LAST_QUERY = (LATEST - EPOCH) // SECOND + 1
-FIRST_ANSWER = (EARLIEST.replace(year=1962) - EPOCH) // SECOND
-LAST_ANSWER = (LATEST.replace(year=2110) - EPOCH) // SECOND
+_FIRST_ANSWER = EARLIEST.replace(year=1962)
+_LAST_ANSWER = LATEST.replace(year=2110)
+FIRST_ANSWER = (_FIRST_ANSWER - EPOCH) // SECOND
+LAST_ANSWER = (_LAST_ANSWER - EPOCH) // SECOND
 
 
 def in_range(instant: datetime) -> bool:
     """Whether the aware `instant` lies in the supported range, 1972 … 2100 in UTC."""
-    return FIRST_QUERY <= (instant - EPOCH) // SECOND < LAST_QUERY
+    return EARLIEST <= instant <= LATEST
 
 
 def require_aware(instant: object, field: str = "instant") -> datetime:
@@ -81,7 +83,7 @@ def out_of_range(instant: datetime) -> TriggerError:
 
 def is_answer(instant: datetime) -> bool:
     """Whether the aware `instant` may be an occurrence: at most ten years outside the supported range."""
-    return FIRST_ANSWER <= (instant - EPOCH) // SECOND <= LAST_ANSWER
+    return _FIRST_ANSWER <= instant <= _LAST_ANSWER
 
 
 def answer_at(stamp: int) -> datetime | None:

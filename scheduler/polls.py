@@ -16,7 +16,7 @@ import msgspec
 
 from duly.journal.entries import ClockJumped, Entry, OccurrenceAdmitted
 from duly.projections import Run
-from duly.scheduler.copies import entry_copy, run_copies
+from duly.scheduler.copies import entry_copy, run_copy
 from duly.scheduler.decisions.admission import decide_poll, decide_regression
 from duly.scheduler.decisions.plans import PollPlan, PollRequest
 from duly.scheduler.errors import SchedulerClosed
@@ -26,6 +26,7 @@ from duly.scheduler.shell import Shell
 LONGEST_WAIT: Final = 60.0
 """Seconds."""
 
+_NOTHING: Final = PollPlan((), (), (), {}, False)
 _log: Final = logging.getLogger("duly")
 
 
@@ -105,13 +106,16 @@ class Polling(Shell):
             return Poll(now=now, next_due=self._agenda.next_due(), changes=self._changes)
         changes = self._changes
         decisions, warnings = self._observe_clock(now)
-        plan, first = self._decide(now, start)
-        decisions.extend(enumerate(plan.entries, first))
+        plan = self._decide(now, start, decisions) if self._may_decide(now) else _NOTHING
+        if not (decisions or warnings or plan.offered):
+            return Poll(now=now, next_due=self._agenda.next_due(), changes=changes)
+        runs = self._state.runs_open
+        offered = {run_id: run_copy(runs[run_id]) for run_id in plan.offered}
         admitted = [sequence for sequence, entry in decisions if isinstance(entry, OccurrenceAdmitted)]
         return Poll(
             now=now,
-            admitted=run_copies(self._state.runs_open[run_id] for run_id in admitted),
-            offered=run_copies(self._state.runs_open[run_id] for run_id in plan.offered),
+            admitted=tuple(offered[run_id] if run_id in offered else run_copy(runs[run_id]) for run_id in admitted),
+            offered=tuple(offered.values()),
             decisions=tuple((sequence, entry_copy(entry)) for sequence, entry in decisions),
             next_due=self._agenda.next_due(),
             more=plan.more,
@@ -119,24 +123,33 @@ class Polling(Shell):
             changes=changes,
         )
 
-    def _decide(self, now: datetime, start: bool) -> tuple[PollPlan, int]:
+    def _may_decide(self, now: datetime) -> bool:
+        """Whether there is anything to decide or to offer; a look at the index, and at nothing else."""
+        if self._agenda.due(now) or self._state.pending:
+            return True
+        return bool(self._agenda.queued) and len(self._state.started) < self._settings().task_slots
+
+    def _decide(self, now: datetime, start: bool, decisions: list[tuple[int, Entry]]) -> PollPlan:
         settings = self._settings()
         request = PollRequest(
             now=now,
             task_slots=settings.task_slots,
             batch=settings.batch,
-            due=self._agenda.due(now, slots_free=len(self._state.started) < settings.task_slots),
-            source_of=lambda schedule: self._source_of(schedule.definition.trigger),
+            due=self._agenda.due(now),
+            queued=self._agenda.queued,
+            source_of=self._source_for,
             start=start,
+            asks_target=self._answers.has_targets,
+            asks_preflight=self._answers.has_preflight,
         )
         plan = self._answers.drive(decide_poll(self._state, request))
-        first = self._record(plan.entries, now, plan.upcoming)
+        decisions.extend(enumerate(plan.entries, self._record(plan.entries, now, plan.upcoming)))
         decided = {getattr(entry, "schedule_id", None) for entry in plan.entries}
         for schedule_id, instant in plan.upcoming.items():
             if schedule_id not in decided:
-                self._place(self._state.by_id[schedule_id], instant)
-        self._agenda.wait(plan.waiting)
-        return plan, first
+                self._agenda.place(self._state.by_id[schedule_id], instant)
+        self._agenda.wait(plan.waiting, looking=self._answers.has_targets)
+        return plan
 
     def _observe_clock(self, now: datetime) -> tuple[list[tuple[int, Entry]], list[str]]:
         """Records what the clock did wrong, before anything is decided by it."""
@@ -154,8 +167,9 @@ class Polling(Shell):
                 f"the clock reads {now.isoformat()}, and the journal's time is ahead of it, at "
                 f"{regression.highest.isoformat()}: every schedule goes on from now"
             )
-        first = self._record(observed, now)
-        return list(enumerate(observed, first)), warnings
+        if not observed:
+            return [], warnings
+        return list(enumerate(observed, self._record(observed, now))), warnings
 
     def _compare_clocks(self, now: datetime) -> timedelta:
         """How far the wall clock ran ahead of the monotonic one since this was last asked."""

@@ -40,7 +40,7 @@ from duly.scheduler.errors import (
 )
 from duly.scheduler.instants import in_range
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
-from duly.scheduler.triggers import trigger_of
+from duly.scheduler.triggers import INTERNED, trigger_of
 
 T = TypeVar("T")
 
@@ -67,6 +67,7 @@ class Shell:
         self._answers = answers
         self._sources = dict(sources)
         self._actor = actor
+        self._known_sources: dict[int, tuple[TriggerRule, OccurrenceSource]] = {}
         self._agenda = Agenda(self._source_of)
         self._lock = Lock()
         self._inside: dict[int, FrameType | None] = {}
@@ -157,8 +158,9 @@ class Shell:
         if self._journal.last_sequence != self._state.sequence:
             self._journal.poison("an interrupt left the state behind the journal")
             self._journal.check()
-        for schedule_id in tuple(self._stale):
-            self._refresh(schedule_id)
+        if self._stale:  # it was large, perhaps, and walking over an emptied large set takes its time
+            for schedule_id in tuple(self._stale):
+                self._refresh(schedule_id)
 
     def _record(
         self, entries: Sequence[Entry], now: datetime, upcoming: Mapping[str, datetime | None] | None = None
@@ -198,17 +200,15 @@ class Shell:
     def _refresh(self, schedule_id: str, upcoming: Mapping[str, datetime | None] | None = None) -> None:
         schedule = self._state.by_id.get(schedule_id)
         if schedule is not None and upcoming is not None and schedule_id in upcoming:
-            self._place(schedule, upcoming[schedule_id])
+            instant = upcoming[schedule_id]
+            # What was just decided may make it count as decided, too.
+            if instant is None or range_holding(schedule.kept, instant) is None:
+                self._agenda.changed(schedule, instant)
+            else:
+                self._agenda.refresh(schedule)
         elif schedule is not None:
             self._agenda.refresh(schedule)
         self._stale.discard(schedule_id)
-
-    def _place(self, schedule: ScheduleState, instant: datetime | None) -> None:
-        """Notes the next instant, unless what was just decided made it count as decided, too."""
-        if instant is not None and range_holding(schedule.kept, instant) is not None:
-            self._agenda.refresh(schedule)
-        else:
-            self._agenda.place(schedule, instant)
 
     # Changes that a waiting thread should look at
 
@@ -230,7 +230,18 @@ class Shell:
     # What decisions need
 
     def _source_of(self, rule: TriggerRule) -> OccurrenceSource:
-        return trigger_of(rule, self._sources)
+        # By identity first: equal definitions share one rule, and hashing it would cost more than asking the calendar.
+        known = self._known_sources.get(id(rule))
+        if known is not None and known[0] is rule:
+            return known[1]
+        source = trigger_of(rule, self._sources)
+        if len(self._known_sources) >= INTERNED:
+            self._known_sources = {}
+        self._known_sources[id(rule)] = (rule, source)
+        return source
+
+    def _source_for(self, schedule: ScheduleState) -> OccurrenceSource:
+        return self._source_of(schedule.definition.trigger)
 
     def _shown_trigger(self, schedule: ScheduleState) -> OccurrenceSource:
         try:

@@ -74,10 +74,12 @@ def checked_next_after(source: OccurrenceSource, instant: datetime) -> datetime 
         raise
     except Exception as error:
         raise _failed(source, instant, "after", error) from error
-    if found is not None:
-        _check(source, instant, "after", found)
-        if found <= instant.astimezone(UTC):
-            raise _refused(source, instant, "after", found, "is not later")
+    if found is None:
+        return None
+    _check(source, instant, "after", found)
+    # In UTC, so that two datetimes of one zone are not compared by their wall time.
+    if found <= instant:
+        raise _refused(source, instant, "after", found, "is not later")
     return found
 
 
@@ -93,10 +95,11 @@ def checked_prev_before(source: OccurrenceSource, instant: datetime) -> datetime
         raise
     except Exception as error:
         raise _failed(source, instant, "before", error) from error
-    if found is not None:
-        _check(source, instant, "before", found)
-        if found >= instant.astimezone(UTC):
-            raise _refused(source, instant, "before", found, "is not earlier")
+    if found is None:
+        return None
+    _check(source, instant, "before", found)
+    if found >= instant:
+        raise _refused(source, instant, "before", found, "is not earlier")
     return found
 
 
@@ -104,6 +107,8 @@ def _in_utc(answer: object) -> datetime | None:
     """A source's answer in UTC; raises where it is neither None nor an aware datetime."""
     if answer is None:
         return None
+    if type(answer) is datetime and answer.tzinfo is UTC:
+        return answer
     if not isinstance(answer, datetime):
         raise TypeError(f"{describe_value(answer)} is not a datetime")
     if answer.utcoffset() is None:

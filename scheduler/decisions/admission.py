@@ -8,9 +8,9 @@ poll. Nothing here reads a clock, calls the host or changes what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,7 @@ from duly.journal.entries import (
     ClockRegressed,
     Entry,
     IntervalSkipped,
+    Json,
     OccurrenceAdmitted,
     OccurrenceSkipped,
     OccurrenceSuperseded,
@@ -41,9 +42,10 @@ from duly.scheduler.decisions.questions import (
     Refusal,
     Target,
 )
-from duly.scheduler.decisions.turns import TICK, Turn, deadline, spending, turn_order
+from duly.scheduler.decisions.turns import TICK, Turn, deadline, spending
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.inputs import InputUnresolved, resolve_input
+from duly.scheduler.roster import turn_order
 from duly.scheduler.wording import shortened
 
 ENGINE: Final = 1
@@ -88,13 +90,14 @@ class _Poll:
 
     def _add(self, *entries: Entry) -> bool:
         """Adds entries that belong together, or cuts the poll here."""
-        size = sum(len(_encode(entry)) + 1 for entry in entries)
-        full = len(self.entries) + len(entries) > self.request.batch or self._bytes + size > BATCH_BYTES
-        if full and self.entries:
+        size = self._bytes
+        for entry in entries:
+            size += len(_encode(entry)) + 1
+        if self.entries and (size > BATCH_BYTES or len(self.entries) + len(entries) > self.request.batch):
             self.cut = True
             return False
         self.entries.extend(entries)
-        self._bytes += size
+        self._bytes = size
         return True
 
     def sweep(self) -> None:
@@ -118,55 +121,69 @@ class _Poll:
     # Turns
 
     def take_turns(self) -> Deciding:
-        """Round after round, each schedule in its turn, while a round decides something."""
-        order = turn_order(self.request.due, self.state.newest_admission)
-        turns = [Turn(self.state.by_id[one]) for one in order]
+        """Round after round, each schedule in its turn, while a round decides something.
+
+        What only waits for a slot has its turn while there is one: without one, nothing about it could be decided.
+        """
+        request = self.request
+        order = turn_order(request.due, request.queued, self.state.newest_admission, lambda: self._free > 0)
+        turns: Iterable[Turn] = (Turn(self.state.by_id[one]) for one in order)
         decided = True
-        while decided and turns and not self.cut:
-            decided = False
+        while decided:
+            before = len(self.entries)
+            unfinished: list[Turn] = []
             for turn in turns:
-                before = len(self.entries)
                 yield from self._take(turn)
                 if self.cut:
                     return
-                decided = decided or len(self.entries) > before
-            turns = [turn for turn in turns if not turn.finished]
+                if not turn.finished:
+                    unfinished.append(turn)
+            decided = len(self.entries) > before
+            turns = unfinished
 
     def _take(self, turn: Turn) -> Deciding:
-        schedule = turn.schedule
+        schedule, request = turn.schedule, self.request
         if schedule.block is not None or schedule.deleted or schedule.exhausted:
             turn.finished = True
             return
         offered = len(self.offered)
         while not (turn.finished or self.cut or len(self.offered) > offered):
-            due = self._due(turn)
+            due = turn.due or self._due(turn)
             if due is None:
                 return
             if schedule.paused or schedule.disabled:
                 self._pass_over(turn, due)
-            elif due.capped and not self._jump(turn, due):
                 return
-            elif turn.position < len(due.instants):
-                yield from self._decide_instant(turn, due, due.instants[turn.position])
+            if due.capped and not self._jump(turn, due):
+                return
+            instant = self._eligible(turn, due)
+            if instant is None:
+                continue
+            name = schedule.definition.target
+            target = (yield AskTarget(name, schedule.id, instant)) if request.asks_target else Target(name)
+            admission = self._admission(turn, due, instant, target)
+            if admission is None:
+                continue
+            refusal = (yield AskPreflight(_invocation(admission))) if request.asks_preflight else None
+            if isinstance(refusal, Refusal):
+                self._refuse(turn, instant, refusal.detail, exhausts=admission.exhausts)
             else:
-                turn.finished = True
-                yield from self._decide_candidate(turn, due)
+                self._admit(turn, admission)
 
     def _due(self, turn: Turn) -> Due | None:
         """What the schedule has due beyond what this poll decided; None if that cannot be told, which is decided."""
-        if turn.due is not None:
-            return turn.due
         schedule = turn.schedule
         try:
-            turn.due = due_instants(self.request.source_of(schedule), turn.through, self.now, turn.kept)
+            due = due_instants(self.request.source_of(schedule), turn.through, self.now, turn.kept)
         except TriggerError as error:
             reason = shortened(str(error))
             self._add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=reason))
             turn.finished = True
             return None
-        if not turn.due.instants:
-            self.upcoming[schedule.id] = turn.due.upcoming
-        return turn.due
+        turn.due = due
+        if not due.instants:
+            self.upcoming[schedule.id] = due.upcoming
+        return due
 
     def _pass_over(self, turn: Turn, due: Due) -> None:
         """A paused or disabled one-shot is skipped when its time passes: nothing else would ever decide it."""
@@ -196,51 +213,68 @@ class _Poll:
         turn.through = newest - TICK
         return True
 
-    def _decide_instant(self, turn: Turn, due: Due, instant: datetime) -> Deciding:
-        definition = turn.schedule.definition
-        latest = definition.misfire == "latest"
+    # The rows of the table
+
+    def _eligible(self, turn: Turn, due: Due) -> datetime | None:
+        """Decides by the rows before the recheck; gives the instant that is left to the others, or None."""
+        if turn.position == len(due.instants):
+            turn.finished = True
+            return self._eligible_candidate(turn, due)
+        instant = due.instants[turn.position]
         newest = due.instants[-1]
-        if not self._settle_candidate(turn, newest) or turn.due is None:
-            return
-        by = spending(turn.schedule, instant)
+        if turn.candidate is not None and (not self._settle_candidate(turn, newest) or turn.due is None):
+            return None
+        schedule = turn.schedule
+        by = spending(schedule, instant)
         if by is not None:
             skipped = self._skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due))
             self._consume(turn, instant, skipped, kept=True)
-            return
-        missed = self.now >= deadline(turn.schedule, instant)
-        if missed and not latest:
+            return None
+        missed = self.now >= deadline(schedule, instant)
+        if missed and schedule.definition.misfire != "latest":
             reason: SkipReason = "misfire" if self._free > 0 else "capacity"
             self._consume(turn, instant, self._skip(turn, instant, reason, exhausts=self._last(turn, due)))
-        elif missed and instant < newest:
+            return None
+        if missed and instant < newest:
             self._consume(turn, instant, self._supersede(turn, instant, newest))
-        else:
-            yield from self._decide_eligible(turn, due, instant)
+            return None
+        return instant
 
-    def _decide_eligible(self, turn: Turn, due: Due, instant: datetime) -> Deciding:
-        """The rows of the table from the recheck on, for a due instant or the candidate."""
+    def _eligible_candidate(self, turn: Turn, due: Due) -> datetime | None:
+        candidate = turn.candidate
+        if candidate is None:
+            return None
+        if candidate > self.now:
+            # The clock stepped back a little: without this note nobody would look again when its time comes.
+            self.waiting.append(Waiting(turn.schedule.id, candidate, candidate))
+            return None
+        by = spending(turn.schedule, candidate)
+        if by is not None:
+            skipped = self._skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due))
+            self._consume(turn, candidate, skipped, kept=True)
+            return None
+        return candidate if self._free > 0 else None
+
+    def _admission(self, turn: Turn, due: Due, instant: datetime, target: Answer) -> _Admission | None:
+        """Decides by the rows from the recheck on; gives what is left to the preflight, or None."""
+        schedule = turn.schedule
         exhausts = self._last(turn, due)
-        target = yield from _target(turn.schedule, instant)
-        if isinstance(target, Refusal):
-            skipped = self._skip(turn, instant, "preflight", detail=target.detail, exhausts=exhausts)
-            self._consume(turn, instant, skipped, kept=True)
+        found = _rechecked(schedule, target)
+        if isinstance(found, Refusal):
+            self._refuse(turn, instant, found.detail, exhausts=exhausts)
         elif turn.active >= turn.limit:
             skipped = self._skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
             self._consume(turn, instant, skipped, kept=True)
         elif self._free <= 0:
             self._await_slot(turn, due, instant)
         else:
-            yield from self._admit(turn, instant, target, exhausts)
-
-    def _decide_candidate(self, turn: Turn, due: Due) -> Deciding:
-        candidate = turn.candidate
-        if candidate is None or candidate > self.now:
-            return
-        by = spending(turn.schedule, candidate)
-        if by is not None:
-            skipped = self._skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due))
-            self._consume(turn, candidate, skipped, kept=True)
-        elif self._free > 0:
-            yield from self._decide_eligible(turn, due, candidate)
+            try:
+                resolved = resolve_input(schedule.definition.input, schedule.id, instant)
+            except InputUnresolved as error:
+                self._refuse(turn, instant, str(error), exhausts=exhausts)
+            else:
+                return _Admission(schedule, instant, found, resolved, exhausts)
+        return None
 
     def _last(self, turn: Turn, due: Due) -> bool:
         """Whether the decision at hand is the schedule's last: nothing else is due, held or to come."""
@@ -262,30 +296,13 @@ class _Poll:
             self._consume(turn, instant, True)
             turn.candidate = instant
 
-    def _admit(self, turn: Turn, instant: datetime, target: Target, exhausts: bool) -> Deciding:
-        schedule = turn.schedule
+    def _refuse(self, turn: Turn, instant: datetime, detail: str, *, exhausts: bool) -> None:
+        skipped = self._skip(turn, instant, "preflight", detail=detail, exhausts=exhausts)
+        self._consume(turn, instant, skipped, kept=True)
+
+    def _admit(self, turn: Turn, admission: _Admission) -> None:
+        schedule, instant, target = admission.schedule, admission.instant, admission.target
         definition = schedule.definition
-        try:
-            resolved = resolve_input(definition.input, schedule.id, instant)
-        except InputUnresolved as error:
-            skipped = self._skip(turn, instant, "preflight", detail=str(error), exhausts=exhausts)
-            self._consume(turn, instant, skipped, kept=True)
-            return
-        invocation = Invocation(
-            schedule_id=schedule.id,
-            occurrence_id=occurrence_id(schedule.id, instant),
-            scheduled_at=instant,
-            target=target.name,
-            target_revision=target.revision,
-            environment=target.environment,
-            input=resolved,
-            limits=definition.limits,
-        )
-        refusal = yield AskPreflight(invocation)
-        if isinstance(refusal, Refusal):
-            skipped = self._skip(turn, instant, "preflight", detail=refusal.detail, exhausts=exhausts)
-            self._consume(turn, instant, skipped, kept=True)
-            return
         admitted = OccurrenceAdmitted(
             at=self.now,
             schedule_id=schedule.id,
@@ -294,10 +311,10 @@ class _Poll:
             target=target.name,
             target_revision=target.revision,
             environment=target.environment,
-            input=resolved,
+            input=admission.input,
             limits=definition.limits,
             lateness=definition.lateness,
-            exhausts=exhausts,
+            exhausts=admission.exhausts,
         )
         run_id = self.state.sequence + len(self.entries) + 1
         started = (RunStarted(at=self.now, run_id=run_id, schedule_id=schedule.id),) if self.request.start else ()
@@ -376,14 +393,38 @@ class _Poll:
         turn.position += 1
         if due is not None and turn.position == len(due.instants):
             self.upcoming[turn.schedule.id] = due.upcoming
+            turn.finished = turn.candidate is None
 
 
-def _target(schedule: ScheduleState, instant: datetime) -> Generator[Question, Answer, Target | Refusal]:
+class _Admission(NamedTuple):
+    """An occurrence that nothing but the host's preflight stands in the way of."""
+
+    schedule: ScheduleState
+    instant: datetime
+    target: Target
+    input: dict[str, Json]
+    exhausts: bool
+
+
+def _rechecked(schedule: ScheduleState, target: Answer) -> Target | Refusal:
     """The schedule's target as it is now, or why it cannot be used: unknown, refused, or not at the pinned revision."""
     name, pinned = schedule.definition.target, schedule.definition.target_revision
-    target = yield AskTarget(name, schedule.id, instant)
     if target is None:
         return Refusal(f"the target {name!r} is unknown")
     if isinstance(target, Target) and pinned is not None and target.revision != pinned:
         return Refusal(f"the target {name!r} is at revision {target.revision!r}, and {pinned!r} is pinned")
     return target
+
+
+def _invocation(admission: _Admission) -> Invocation:
+    schedule, instant, target = admission.schedule, admission.instant, admission.target
+    return Invocation(
+        schedule_id=schedule.id,
+        occurrence_id=occurrence_id(schedule.id, instant),
+        scheduled_at=instant,
+        target=target.name,
+        target_revision=target.revision,
+        environment=target.environment,
+        input=admission.input,
+        limits=schedule.definition.limits,
+    )

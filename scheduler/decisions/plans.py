@@ -12,22 +12,28 @@ import msgspec
 
 from duly.journal.entries import Entry
 from duly.projections.schedules import ScheduleState
+from duly.scheduler.roster import Roster
 from duly.scheduler.sources import OccurrenceSource
 
 
 class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One poll: the clock reading, the settings in force, and the schedules that have something due or held."""
+    """One poll: the clock reading, the settings in force, and the schedules that have something to decide: those with
+    something `due`, and those that are `queued` for a slot alone. Where the host answers nothing about targets or
+    preflights it is not asked."""
 
     now: datetime
     task_slots: int
     batch: int
-    due: tuple[str, ...]
+    due: Roster
+    queued: Roster
     source_of: Callable[[ScheduleState], OccurrenceSource]
     start: bool = False
+    asks_target: bool = True
+    asks_preflight: bool = True
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A schedule whose due `instant` waits for a task slot, and `until` when at the latest to look again."""
+    """A schedule whose `instant` waits for a slot, or for the clock; `until` is when to look again at the latest."""
 
     schedule_id: str
     instant: datetime

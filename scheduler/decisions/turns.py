@@ -1,13 +1,12 @@
 """One schedule's turns within a poll, and what its instants are measured by.
 
 Rules: an occurrence is timely up to its deadline and missed from then on; a calendar period is spent by the set of
-what ran in it, never by the newest row; turns begin after the schedule that was admitted last.
+what ran in it, never by the newest row.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,14 +17,6 @@ from duly.scheduler.decisions.occurrences import Due
 from duly.scheduler.periods import period_end
 
 TICK: Final = timedelta(microseconds=1)
-
-
-def turn_order(due: Iterable[str], newest_admission: str | None) -> list[str]:
-    """The schedules by id, beginning after the one that was admitted last."""
-    ordered = sorted(due)
-    if newest_admission is None:
-        return ordered
-    return [one for one in ordered if one > newest_admission] + [one for one in ordered if one <= newest_admission]
 
 
 def deadline(schedule: ScheduleState, instant: datetime) -> datetime:

@@ -35,6 +35,20 @@ class Mutant(NamedTuple):
 
 MUTANTS = (
     Mutant(
+        "an opening that mends nothing syncs nothing",
+        "recovery",
+        """        self._disk.sync(self._file)
+        self._disk.sync_folder(self._folder)
+        if survey.durable == 0:
+""",
+        """        if tail or survey.fault:
+            self._disk.sync(self._file)
+        self._disk.sync_folder(self._folder)
+        if survey.durable == 0:
+""",
+        (f"{CRASHES}::test_what_a_dead_opening_left_unsynced_is_synced_before_the_journal_goes_on_in_another_segment",),
+    ),
+    Mutant(
         "fsync of a line removed",
         "output",
         """        self._disk.sync(self._file)

@@ -26,7 +26,7 @@ from tests.journal.campaign import (
     journal_id,
     workload,
 )
-from tests.journal.crash_images import power_loss, seeded
+from tests.journal.crash_images import every_simple_loss, power_loss, seeded
 from tests.journal.ledger import JOURNAL, Ledger
 from tests.journal.simulated_disk import Fault, SimulatedDisk
 
@@ -197,6 +197,46 @@ def test_the_name_of_a_segment_that_a_dead_process_made_is_synced_before_anythin
         future.acknowledged(len(future.entries))
         for seed in range(20):
             image = power_loss(survivor, seeded(f"{number} {seed}"))
+            future.copy().recovered(list(Journal.open(JOURNAL, now=future.now, disk=image).entries()))
+
+
+@pytest.mark.parametrize("head", ["there", "gone"])
+def test_what_a_dead_opening_left_unsynced_is_synced_before_the_journal_goes_on_in_another_segment(head: str) -> None:
+    """The process dies at any call of an opening that cuts a torn tail, and the machine lives on. The next owner finds
+    nothing to mend, and its first line goes into a new segment: the cut must be durable before that."""
+    disk, ledger = SimulatedDisk(), Ledger()
+    journal = Journal.open(JOURNAL, now=ledger.now, disk=disk, segment_bytes=1000)
+    entries = ledger.fresh((200,))
+    ledger.expect(entries)
+    journal.append(entries, ledger.now)
+    ledger.acknowledged(1)
+    entries = ledger.fresh((20,))
+    disk.fault_for = lambda _, call, path: (
+        Fault(OSError(28, "full"), kept=90) if call == "write" and path.suffix == ".jsonl" else None
+    )
+    with pytest.raises(JournalPoisoned):
+        journal.append(entries, ledger.now)
+    torn = disk.kill()
+    for file in torn.files().values():
+        file.settle()
+    if head == "gone":
+        _forget_head(torn)
+    survivors: list[SimulatedDisk] = []
+    torn.watch = lambda watched: survivors.append(watched.kill())
+    torn.log = []
+    Journal.open(JOURNAL, now=ledger.now, disk=torn, segment_bytes=1000).close()
+    assert "truncate" in [call for call, _ in torn.log]
+    for survivor in survivors:
+        future = ledger.copy()
+        reopened = Journal.open(JOURNAL, now=ledger.now, disk=survivor, segment_bytes=1000)
+        future.recovered(list(reopened.entries()))
+        entries = future.fresh((400,))
+        future.expect(entries)
+        survivor.log = []
+        reopened.append(entries, future.now)
+        future.acknowledged(len(future.entries))
+        assert "create" in [call for call, _ in survivor.log]
+        for image in every_simple_loss(survivor, step=7):
             future.copy().recovered(list(Journal.open(JOURNAL, now=future.now, disk=image).entries()))
 
 

@@ -23,6 +23,7 @@ from duly.journal.real_disk import RealDisk
 from duly.projections import replay
 from duly.scheduler.agenda import Agenda, Queue
 from duly.scheduler.answers import Preflight, Targets
+from duly.scheduler.roster import Roster
 from duly.scheduler.sources import SourceFactory
 
 T = TypeVar("T")
@@ -173,9 +174,9 @@ def agenda_of(scheduler: Scheduler) -> Agenda:
     return scheduler._agenda
 
 
-def hold(agenda: Agenda, held: dict[str, datetime]) -> dict[str, datetime]:
+def hold(agenda: Agenda, held: Roster) -> Roster:
     """Exchanges what the agenda holds for want of a slot."""
-    before, agenda._held = agenda._held, held
+    before, agenda._queued = agenda._queued, held
     return before
 
 

@@ -4,12 +4,12 @@ are held while nothing is free."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 from duly import Completed, Cron, DefinitionError, DuplicateSchedule
+from duly.scheduler.roster import Roster
 from tests.scheduler.embedding import MINUTE, QUARTERLY, Program, agenda_of, at, hold, refused
 
 MINUTELY = Cron("* * * * *", zone="UTC")
@@ -81,14 +81,14 @@ def test_a_creation_that_is_sent_again_and_means_another_schedule_is_refused(pro
     refused(program, lambda: scheduler.create("a", MINUTELY, target="x", request="k"), DefinitionError)
 
 
-class Unopened(dict[str, datetime]):
+class Unopened(Roster):
     """What must not be walked through."""
 
-    def items(self) -> Any:
-        raise AssertionError("looked at all that are held")
+    def __len__(self) -> int:
+        return 1
 
-    def __iter__(self) -> Iterator[str]:
-        raise AssertionError("looked at all that are held")
+    def members(self, after: str | None = None, through: str | None = None) -> Iterator[str]:
+        raise AssertionError("looked at what is held")
 
 
 def test_held_candidates_are_not_looked_at_while_no_slot_is_free(program: Program):

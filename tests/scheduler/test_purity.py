@@ -35,6 +35,7 @@ from duly.scheduler.decisions.runs import (
     decide_start,
 )
 from duly.scheduler.definitions import parse_definition
+from duly.scheduler.roster import Roster
 from duly.scheduler.triggers import trigger_of
 from tests.scheduler.embedding import MINUTE, NINE, QUARTERLY, Program, at
 
@@ -69,7 +70,8 @@ def polled(state: State, answer_to: Callable[[Question], Answer], slots: int) ->
         now=NOW,
         task_slots=slots,
         batch=1_000,
-        due=tuple(sorted(state.by_id)),
+        due=Roster((one, NOW) for one in state.by_id),
+        queued=Roster(),
         source_of=lambda schedule: trigger_of(schedule.definition.trigger),
     )
     return driven(decide_poll(state, request), answer_to)
