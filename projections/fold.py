@@ -310,11 +310,11 @@ def _step_back(schedule: ScheduleState, now: datetime) -> None:
     schedule.consumed_through = now
     if schedule.candidate is not None and schedule.candidate > now:
         schedule.candidate = None
-    through = schedule.exhausted_through
-    if through is None or through <= now or range_holding(schedule.kept, through):
+    if schedule.exhausted_through is None:
         return
     rule = schedule.definition.trigger
-    if isinstance(rule, OneShotRule) and rule.at <= now:
+    last = rule.at if isinstance(rule, OneShotRule) else schedule.exhausted_through
+    if last <= now or range_holding(schedule.kept, last):
         return
     schedule.exhausted = False
     schedule.exhausted_through = None

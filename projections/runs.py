@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -33,6 +33,8 @@ RunState: TypeAlias = Literal["pending", "started", "interrupted", "completed", 
 RunEntry: TypeAlias = (
     RunStarted | RunNoted | RunCompleted | RunFailed | RunInterrupted | ResumeMarked | AttemptCleared | RunAbandoned
 )
+
+RUN_ENTRIES: Final[frozenset[type[Entry]]] = frozenset(get_args(RunEntry))
 
 ENDED: Final[frozenset[RunState]] = frozenset({"completed", "failed", "abandoned"})
 

@@ -145,7 +145,7 @@ class Agenda:
 
     def due(self, now: datetime) -> Roster:
         """The schedules that may have something to decide at `now`, with a slot or without."""
-        if self._now is not None and now < self._now:
+        if self._now is None or now < self._now:
             self._give_back(now)
         self._now = now
         for schedule_id, instant in self._coming.due(now):
@@ -158,11 +158,17 @@ class Agenda:
         return self._due
 
     def _give_back(self, now: datetime) -> None:
-        """What was due before the clock stepped back is still to come."""
+        """What was due, held or waiting before the clock stepped back may be still to come; the rest of what is queued
+        is looked at again, since what comes next has changed."""
+        for schedule_id, instant in self._queued.instants.items():
+            if schedule_id not in self._due:
+                self._quiet.add(schedule_id)
+                self._due.add(schedule_id, instant)
         for schedule_id, instant in list(self._due.instants.items()):
             if instant > now:
                 self._coming.place(schedule_id, instant)
                 self._due.drop(schedule_id)
+                self._quiet.discard(schedule_id)
 
     def wait(self, waiting: Iterable[Waiting], *, looking: bool) -> None:
         """Notes until when schedules wait that a poll has left undecided. With `looking`, each poll looks at them

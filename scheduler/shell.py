@@ -23,7 +23,7 @@ from duly.journal import Journal, UnencodableEntry, read
 from duly.journal.entries import AttemptCleared, ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
 from duly.projections import Run, State
 from duly.projections.ranges import range_holding
-from duly.projections.runs import recorded_run
+from duly.projections.runs import RUN_ENTRIES, recorded_run
 from duly.projections.schedules import ScheduleState, rule_copy
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.answers import HostAnswers
@@ -172,11 +172,12 @@ class Shell:
         if not entries:
             return self._state.sequence + 1
         for entry in entries:
-            schedule_id = getattr(entry, "schedule_id", None)
-            if schedule_id is not None:
-                self._stale.add(schedule_id)
-            elif isinstance(entry, ClockRegressed):
+            if isinstance(entry, ClockRegressed):
                 self._stale.update(self._state.by_id)
+            elif type(entry) not in RUN_ENTRIES:  # what becomes of a run changes nothing about what comes next
+                schedule_id = getattr(entry, "schedule_id", None)
+                if schedule_id is not None:
+                    self._stale.add(schedule_id)
         try:
             first = self._journal.enqueue(entries, now)
         except UnencodableEntry as error:

@@ -53,10 +53,7 @@ class FewRanges(Agreement):
 
     @rule(index=st.integers(0, 30), back=st.sampled_from((0, 10, 50, 300)))
     def rebaseline(self, index: int, back: int) -> None:
-        """Not of a one-shot: whether one that an operator passed over is exhausted is no matter of ranges."""
-        schedule_id = self.schedule_ids()[index % len(self.schedule_ids())]
-        if self.lived.model.schedules[schedule_id].rule.cadence != "one_shot":
-            self.lived.rebaseline(schedule_id, back * MINUTES)
+        self.lived.rebaseline(self.schedule_ids()[index % len(self.schedule_ids())], back * MINUTES)
 
     def teardown(self) -> None:
         if self.history is not None:
