@@ -52,8 +52,8 @@ def explain_all(
         story.apply(sequence, entry)
     schedule = story.history.schedule
     if schedule is None:
-        raise unknown_schedule(schedule_id, story.ids)
-    judged_at = require_aware(now, "now").astimezone(UTC) if now is not None else story.last_at
+        raise unknown_schedule(schedule_id, story.setting.ids)
+    judged_at = require_aware(now, "now").astimezone(UTC) if now is not None else story.setting.last_at
     return tuple(judged(story, schedule, story.threads[instant], judged_at, sources or {}) for instant in asked)
 
 
