@@ -26,7 +26,7 @@ BANNED_IN_CORE: dict[str, str] = {
     **dict.fromkeys(("asyncio", "subprocess", "concurrent", "multiprocessing"), "the core executes nothing"),
     **dict.fromkeys(("socket", "socketserver", "ssl", "select", "selectors"), "the core has no network"),
     **dict.fromkeys(("http", "httpx", "urllib", "xmlrpc", "ftplib", "smtplib"), "the core has no network"),
-    **dict.fromkeys(("click", "rich"), "these come with an extra"),
+    **dict.fromkeys(("click", "jinja2", "rich"), "these come with an extra"),
     "importlib.metadata": "a frozen application has none",
 }
 BANNED_IN_DECISIONS: dict[str, str] = dict.fromkeys(
