@@ -155,3 +155,24 @@ def test_one_reading_of_a_wrong_clock_silences_a_job_for_as_long(monkeypatch: py
                 scheduler.complete(run.id)
                 ran += 1
     assert ran == 30
+
+
+def test_replacing_a_job_at_the_start_forgets_what_was_missed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    back = NOON + 3 * HOUR + 2 * MINUTE  # after three hours without a pass, in which the store kept the jobs
+    peer = Peer(monkeypatch, NOON)
+    for name in ("kept", "replaced"):
+        peer.add(name, cron("0 * * * *", "UTC"), misfire_grace_time=None)
+    peer.now = back
+    replaced = peer.add("replaced", cron("0 * * * *", "UTC"), misfire_grace_time=None, replace_existing=True)
+    assert replaced.next_run_time == NOON + 4 * HOUR
+    peer.tick(back)
+    assert peer.ran == ["kept"]
+
+    clock = ManualClock(NOON)
+    ran: list[datetime | None] = []
+    for pause in (timedelta(), back - NOON):
+        clock.advance(pause)
+        with Scheduler.open(tmp_path / "j", clock=clock) as scheduler:
+            scheduler.declare("declared", Cron("0 * * * *", "UTC"), target="t")
+            ran += [run.scheduled_at for run in scheduler.poll().admitted]
+    assert ran == [NOON + 3 * HOUR]
