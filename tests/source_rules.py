@@ -16,7 +16,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "duly.journal": set(),
     "duly.projections": {"duly.journal"},
     "duly.scheduler": {"duly.journal", "duly.projections"},
-    "duly.tools": {"duly", "duly.journal", "duly.projections", "duly.scheduler"},
+    "duly.service": {"duly.journal", "duly.projections", "duly.scheduler"},
+    "duly.tools": {"duly", "duly.journal", "duly.projections", "duly.scheduler", "duly.service"},
 }
 FREE_FOR_ALL = {"duly.__version__"}  # loaded before any other package can be
 FACADE_EXCEPTIONS: dict[str, set[str]] = {"duly.__main__": {"duly.tools"}}  # `python -m duly` is the command line
