@@ -116,7 +116,7 @@ def changes_of(journal: Path | str | Iterable[tuple[int, Entry]], schedule_id: s
     for sequence, entry in entries_of(journal):
         if isinstance(entry, ScheduleCreated):
             ids.add(entry.schedule_id)
-        if getattr(entry, "schedule_id", None) != schedule_id or not _is_change(entry):
+        if getattr(entry, "schedule_id", None) != schedule_id or not is_change(entry):
             continue
         fields: tuple[FieldChange, ...] = ()
         if isinstance(entry, ScheduleCreated | ScheduleEdited):
@@ -147,7 +147,8 @@ def entries_of(journal: Path | str | Iterable[tuple[int, Entry]]) -> Iterable[tu
     return journal
 
 
-def _is_change(entry: Entry) -> bool:
+def is_change(entry: Entry) -> bool:
+    """Whether the entry is something that somebody did to a schedule, or had done with it."""
     return isinstance(entry, _CHANGES) or (isinstance(entry, RunAbandoned) and entry.cause == "operator")
 
 
