@@ -186,7 +186,7 @@ class _Judgement:
         if why:
             return self._made("waiting", f"it is due and undecided: {why}", detail=why, lateness=late)
         setting = self.story.setting
-        free = setting.opened is None or len(setting.holding) < setting.opened.task_slots
+        free = setting.task_slots is None or setting.taken < setting.task_slots
         if free:
             rule = "it is due and undecided: the next poll decides it"
             return self._made("waiting", rule, lateness=late)
@@ -258,8 +258,7 @@ class _Judgement:
     def _task_slots(self) -> int | None:
         if self.thread.entry is not None:
             return self.thread.task_slots
-        opened = self.story.setting.opened
-        return None if opened is None else opened.task_slots
+        return self.story.setting.task_slots
 
     # The calendar
 

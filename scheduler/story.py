@@ -9,13 +9,14 @@ what it concerns: an instant, a run's instant, or, where a span or a step back o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from duly.journal.entries import (
+    CandidateHeld,
     ClockRegressed,
     Entry,
     EntryLost,
@@ -58,6 +59,43 @@ class Thread:
         self.run_id: int | None = None
 
 
+class Surroundings(Protocol):
+    """What the stories of a record ask of everything that is not their schedule's own."""
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The schedules that were ever created."""
+        ...
+
+    @property
+    def last_at(self) -> datetime:
+        """The last clock reading in the supported range."""
+        ...
+
+    @property
+    def lost(self) -> int:
+        """How many entries were lost."""
+        ...
+
+    @property
+    def task_slots(self) -> int | None:
+        """How many task slots the owner has; None before there was one."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """How many of them are taken."""
+        ...
+
+    def slots(self, since: datetime, until: datetime) -> list[SlotTaken]:
+        """The task slots that were taken at any time from `since` to `until`, the newest of them."""
+        ...
+
+    def apply(self, entry: Entry) -> None:
+        """Folds one entry in."""
+        ...
+
+
 class Setting:
     """What all stories of one record share: its schedules, its clock, its owner, and who held the task slots."""
 
@@ -68,6 +106,16 @@ class Setting:
         self.lost = 0
         self.holding: dict[int, SlotTaken] = {}
         self._freed: deque[SlotTaken] = deque(maxlen=MOST_SLOTS)
+
+    @property
+    def task_slots(self) -> int | None:
+        """How many task slots the owner has; None before there was one."""
+        return None if self.opened is None else self.opened.task_slots
+
+    @property
+    def taken(self) -> int:
+        """How many of them are taken."""
+        return len(self.holding)
 
     def apply(self, entry: Entry) -> None:
         """Folds one entry in."""
@@ -101,9 +149,9 @@ class Story:
     and each of them by `follow`.
     """
 
-    def __init__(self, schedule_id: str, instants: Iterable[datetime], setting: Setting | None = None) -> None:
+    def __init__(self, schedule_id: str, instants: Iterable[datetime], setting: Surroundings | None = None) -> None:
         self.history = History(schedule_id)
-        self.setting = Setting() if setting is None else setting
+        self.setting: Surroundings = Setting() if setting is None else setting
         self.threads = {instant: Thread(instant) for instant in instants}
         self.revisions: dict[int, Revision] = {}
         self.spenders: dict[int, Entry] = {}
@@ -182,9 +230,8 @@ class Story:
 
     def _decide(self, thread: Thread, row: Row, sequence: int, entry: Entry) -> None:
         thread.entry = entry
-        thread.slots = self.setting.slots(thread.instant, entry.at)
-        opened = self.setting.opened
-        thread.task_slots = None if opened is None else opened.task_slots
+        thread.slots = self.setting.slots(thread.instant, entry.at) if _lacked_a_slot(thread, row) else []
+        thread.task_slots = self.setting.task_slots
         if row.run_id is not None:
             thread.run_id = sequence
             self._by_run[sequence] = thread
@@ -209,6 +256,11 @@ class Story:
         run = self.history.run(run_id)
         if run is not None:
             self.runs[run_id] = facts_of(run)
+
+
+def _lacked_a_slot(thread: Thread, row: Row) -> bool:
+    """Whether it is told who held the task slots: where that decided, or had the occurrence held."""
+    return row.reason == "capacity" or any(isinstance(step.entry, CandidateHeld) for step in thread.steps)
 
 
 def _names(entry: Entry, thread: Thread) -> bool:
