@@ -34,6 +34,7 @@ from duly.tools.demo_command import demo
 from duly.tools.doctor_command import doctor
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.explain_command import explain
+from duly.tools.export_command import export
 from duly.tools.history_commands import blame, history
 from duly.tools.inventory_commands import runs, schedules, show
 from duly.tools.log_command import log
@@ -77,7 +78,7 @@ def cli(context: click.Context) -> None:
     ask_for_a_command(context)
 
 
-for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
+for command in (verify, replay, dump, log, head, salvage, export, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
 for command in (explain, account, history, blame, schedules, show, runs, doctor, ctl):
     cli.add_command(command)
