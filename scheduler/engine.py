@@ -111,13 +111,14 @@ class EngineChecker:
 
     def _compare(self, first: int, recorded: tuple[Entry, ...]) -> None:
         now = recorded[0].at
-        if not self._is_comparable(now):
-            self.incomparable += 1
-            return
-        self.polls += 1
         started = any(isinstance(one, RunStarted) for one in recorded)
         admitted = any(isinstance(one, OccurrenceAdmitted) for one in recorded)
         starts = started if started or admitted else self.starts
+        if not self._is_comparable(now):
+            self.incomparable += 1
+            self.starts = starts
+            return
+        self.polls += 1
         decided = self._decided(now, recorded, start=starts)
         if decided != recorded and not started:
             # A poll that starts its runs and was cut before the first one leaves no start to know it by.
