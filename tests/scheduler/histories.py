@@ -128,7 +128,7 @@ class History:
         real = self.world.polled
         offered = [run.id for run in real.offered]
         assert (offered, real.more) == (polled.offered, polled.more), self.story("the model", str(polled))
-        due = self.model.next_due(self.now)
+        due = self.model.next_due(self.now, slot_free=before < self.model.task_slots)
         unheard = real.more or self.model.stopped
         assert unheard or real.next_due == due, self.story("the model is next due at", f"{due}, not {real.next_due}")
         assert not offered or before + len(offered) <= self.model.task_slots, self.story("offers beyond the slots", "")

@@ -322,7 +322,7 @@ class Model(Runs):
                 return newest
             limit = over.first
 
-    def next_due(self, now: datetime) -> datetime | None:
+    def next_due(self, now: datetime, *, slot_free: bool = True) -> datetime | None:
         """ "the earliest of: next instant of any live schedule, expiry of a waiting one" """
         times: list[datetime] = []
         for schedule_id, schedule in self.schedules.items():
@@ -331,7 +331,8 @@ class Model(Runs):
                 continue  # (a one-shot that is off is skipped when its time passes: that is something to decide)
             upcoming = self._next(schedule, max(now, schedule.consumed_through or now))
             held = schedule.candidate  # after a small step back, one that is still to come
-            times += [held] if held is not None and held > now else []
+            decidable = slot_free or schedule.rule.cadence == "once_per"  # without a slot nothing is to be decided then
+            times += [held] if held is not None and held > now and decidable else []
             waiting = self._next(schedule, schedule.consumed_through)
             times += [] if upcoming is None else [upcoming]
             times += [self.deadline(schedule, waiting)] if waiting is not None and waiting <= now else []
