@@ -2,9 +2,8 @@
 
 Rules kept here:
 - the original is only read, and only what is confirmed; the copy is a new journal with a new id;
-- whole batches are copied, in their order, and numbered anew without gaps; every reference follows. What came before
-  the slice stands in batches of another shape than a poll's, so that only the slice itself is decided anew;
-- what was left out before or beside the slice leaves its clock reading behind, where the record depends on it;
+- what is copied, and how it is numbered, is `duly.scheduler.slicing`'s and `duly.scheduler.drafting`'s; their draft is
+  a proposal;
 - before anything is written, the copy is folded and decided anew: it must end in the state of the original, and part
   from the engine where the original does and nowhere else. If not, more is kept: all schedules, then the whole past.
 """
@@ -13,33 +12,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Final, TypeAlias
 
 import msgspec
 
 from duly.journal import Disk, Reader, RealDisk
-from duly.journal.entries import ClockJumped, ClockRegressed, Entry, JournalOpened, ScheduleRebaselined
 from duly.journal.making import new_journal
 from duly.journal.references import Renumbering
 from duly.projections import State
 from duly.projections.schedules import ScheduleState
-from duly.scheduler.engine import EngineCheck, check_lines, is_poll
+from duly.scheduler.drafting import ACTOR, COVERED, Batch, Draft
+from duly.scheduler.engine import EngineCheck, check_lines
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.explaining import unknown_schedule
 from duly.scheduler.instants import require_aware
 from duly.scheduler.redacting import Redactor
-from duly.scheduler.slicing import Cover, Readings, Selection, Survey
+from duly.scheduler.slicing import Selection, Survey
 from duly.scheduler.sources import SourceFactory
-
-ACTOR: Final = "duly export"
-COVERED: Final = "stands for the decisions before the slice"
-PAST_ENTRIES: Final = 500
-PAST_BYTES: Final = 1 << 20
-
-Batch: TypeAlias = tuple[Entry, ...]
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,16 +88,15 @@ def export(  # noqa: PLR0913 - each is a choice of its own, by keyword
     for schedule_id in sorted(wanted - source.survey.schedule_ids):
         raise unknown_schedule(schedule_id, source.survey.schedule_ids)
     selection, found = _believed(source, wanted)
-    draft = _Draft(source, selection, redact=redact)
+    draft = source.draft(selection, redact=redact)
     faithful = found.faithful
     if redact:
         found = _Comparison(source, draft)
         faithful = faithful and found.faithful
-        draft = _Draft(source, selection, redact=True)
+        draft = source.draft(selection, redact=True)
     with new_journal(disk, to, at) as journal:
         for _, batch in draft.batches():
             journal.enqueue(batch, batch[0].at)
-        journal.sync()
         kept = source.survey.schedule_ids if selection.schedule_ids is None else selection.schedule_ids
         return Export(
             source=source.path,
@@ -134,10 +123,10 @@ def _believed(source: _Source, wanted: frozenset[str]) -> tuple[Selection, _Comp
     if wanted:
         proposals.insert(0, Selection(source.survey, wanted, trimmed=True))
     for selection in proposals:
-        found = _Comparison(source, _Draft(source, selection, redact=False))
+        found = _Comparison(source, Draft(source, selection))
         if found.faithful:
             return selection, found
-    return everything, _Comparison(source, _Draft(source, everything, redact=False))
+    return everything, _Comparison(source, Draft(source, everything))
 
 
 class _Source:
@@ -173,6 +162,16 @@ class _Source:
         self.survey = Survey(begin)
         self.check = check_lines(self._surveyed(), sources=self.sources)
 
+    @property
+    def objected(self) -> frozenset[int]:
+        """The first sequences of the batches that the engine decides otherwise."""
+        return frozenset(one.sequence for one in self.check.divergences)
+
+    def draft(self, selection: Selection, *, redact: bool) -> Draft:
+        """The copy, as it would be written."""
+        names = Redactor(self.survey.schedule_ids, (ACTOR, COVERED)) if redact else None
+        return Draft(self, selection, names)
+
     def _last_not_later(self, until: datetime) -> int:
         return max(
             (first + n for first, batch in self._confirmed() for n, entry in enumerate(batch) if entry.at <= until),
@@ -207,163 +206,10 @@ def _reaches(first: int, batch: Batch, since: int | datetime | None) -> bool:
     return any(entry.at >= since for entry in batch)
 
 
-class _Draft:
-    """The copy, as it would be written. Its batches are made once; afterwards it knows where each entry went."""
-
-    def __init__(self, source: _Source, selection: Selection, *, redact: bool) -> None:
-        self.begins = 1
-        self.numbers = Renumbering()
-        self.selection = selection
-        self.batches_kept: dict[int, int] = {}
-        """Where a batch that the original's engine check objects to went."""
-        self._source = source
-        self._redactor = Redactor(source.survey.schedule_ids, (ACTOR, COVERED)) if redact else None
-        self._objected = {one.sequence for one in source.check.divergences}
-        self._next = 1
-        self._said = Readings()
-        self._original = Readings()
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The new names of the schedules, if it is redacted."""
-        return {} if self._redactor is None else self._redactor.schedules
-
-    def batches(self) -> Iterator[tuple[int, Batch]]:
-        """The copy's batches, each with its first sequence."""
-        past = _Past()
-        begun = not self.selection.trimmed
-        for first, batch in self._source.batches():
-            if not begun and first >= self.selection.first:
-                begun = True
-                yield from self._end_of_past(past)
-            if not begun:
-                yield from self._of_past(first, batch, past)
-                continue
-            if first == self._source.first:
-                self.begins = self._next
-            yield from self._of_slice(first, batch)
-        if not begun:
-            yield from self._end_of_past(past)
-        for unsaid in (self._unsaid_highest, self._unsaid_last):
-            reading = unsaid()
-            if reading is not None:
-                yield self._written((reading,))
-
-    def _of_past(self, first: int, batch: Batch, past: _Past) -> Iterator[tuple[int, Batch]]:
-        for sequence, entry in enumerate(batch, first):
-            if isinstance(entry, JournalOpened):
-                past.opened = entry
-            cover = self.selection.cover_at(sequence, entry)
-            if cover is not None:
-                past.add(None, _covering(cover, entry))
-            elif self.selection.holds(sequence, entry):
-                past.add(sequence, entry)
-            self._original.note(entry)
-        if past.full:
-            yield from self._flushed(past)
-
-    def _flushed(self, past: _Past) -> Iterator[tuple[int, Batch]]:
-        if not past.entries:
-            return
-        entries = past.taken()
-        if is_poll([entry for _, entry in entries]):
-            entries = [(None, _reading(entries[0][1].at)), *entries]
-        yield self._copied(entries)
-
-    def _end_of_past(self, past: _Past) -> Iterator[tuple[int, Batch]]:
-        yield from self._flushed(past)
-        reading = self._unsaid_highest()
-        if reading is not None:
-            yield self._written((reading,))
-        if past.opened is not None:
-            # Last of all: before an opening nothing is decided anew, as the settings are not known.
-            yield self._written((past.opened,))
-
-    def _of_slice(self, first: int, batch: Batch) -> Iterator[tuple[int, Batch]]:
-        kept: list[tuple[int | None, Entry]] = [
-            (sequence, entry) for sequence, entry in enumerate(batch, first) if self.selection.holds(sequence, entry)
-        ]
-        reading = self._unsaid_highest()
-        if reading is not None and any(isinstance(entry, ClockRegressed) for entry in batch):
-            yield self._written((reading,))
-        for entry in batch:
-            self._original.note(entry)
-        if not kept:
-            return
-        copied = self._copied(kept)
-        if first in self._objected:
-            self.batches_kept[first] = copied[0]
-        yield copied
-
-    def _unsaid_highest(self) -> ClockJumped | None:
-        """The record's highest reading, where it stands in nothing that was copied."""
-        highest = self._original.highest
-        return None if highest is None or highest == self._said.highest else _reading(highest)
-
-    def _unsaid_last(self) -> ClockJumped | None:
-        last = self._original.last
-        return None if last is None or last == self._said.last else _reading(last)
-
-    def _copied(self, entries: list[tuple[int | None, Entry]]) -> tuple[int, Batch]:
-        batch: list[Entry] = []
-        for number, (sequence, entry) in enumerate(entries, self._next):
-            if sequence is not None:
-                self.numbers.note(sequence, number)
-            batch.append(self.numbers.renumbered(entry))
-        return self._written(tuple(batch))
-
-    def _written(self, batch: Batch) -> tuple[int, Batch]:
-        first = self._next
-        self._next += len(batch)
-        for entry in batch:
-            self._said.note(entry)
-        return first, batch if self._redactor is None else tuple(map(self._redactor.redacted, batch))
-
-
-class _Past:
-    """What stands before the slice and is not yet written."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[int | None, Entry]] = []
-        self.opened: JournalOpened | None = None
-        self._bytes = 0
-
-    def add(self, sequence: int | None, entry: Entry) -> None:
-        """One more entry, and its number in the original if it has one."""
-        self.entries.append((sequence, entry))
-        self._bytes += len(_encode(entry))
-
-    @property
-    def full(self) -> bool:
-        """Whether it is as much as goes into a batch."""
-        return len(self.entries) >= PAST_ENTRIES or self._bytes >= PAST_BYTES
-
-    def taken(self) -> list[tuple[int | None, Entry]]:
-        """What stands here, which is written now."""
-        taken, self.entries, self._bytes = self.entries, [], 0
-        return taken
-
-
-def _reading(at: datetime) -> ClockJumped:
-    """An entry that says nothing but what the clock read."""
-    return ClockJumped(at=at, ahead=timedelta())
-
-
-def _covering(cover: Cover, entry: Entry) -> ScheduleRebaselined:
-    return ScheduleRebaselined(
-        at=entry.at,
-        actor=ACTOR,
-        note=COVERED,
-        schedule_id=getattr(entry, "schedule_id", ""),
-        through=cover.through,
-        covers_after=min(cover.after, cover.through),
-    )
-
-
 class _Comparison:
     """A draft, folded and decided anew, beside the original."""
 
-    def __init__(self, source: _Source, draft: _Draft) -> None:
+    def __init__(self, source: _Source, draft: Draft) -> None:
         self.state = State()
         self.check: EngineCheck = check_lines(self._folded(draft), sources=source.sources)
         expected = {draft.batches_kept.get(one.sequence) for one in source.check.divergences}
@@ -381,13 +227,13 @@ class _Comparison:
             )
         )
 
-    def _folded(self, draft: _Draft) -> Iterator[tuple[int, Batch]]:
+    def _folded(self, draft: Draft) -> Iterator[tuple[int, Batch]]:
         for first, batch in draft.batches():
             for sequence, entry in enumerate(batch, first):
                 self.state.apply(sequence, entry)
             yield first, batch
 
-    def _is_standing(self, schedule: ScheduleState, draft: _Draft, *, spending: bool) -> bool:
+    def _is_standing(self, schedule: ScheduleState, draft: Draft, *, spending: bool) -> bool:
         """Whether the schedule stands in the copy as it does in the original."""
         found = self.state.by_id.get(draft.names.get(schedule.id, schedule.id))
         if found is None:
