@@ -1,9 +1,11 @@
-"""Making a new journal to copy into, or nothing at all.
+"""Making a new journal, to copy into or to begin, or leaving nothing at all.
 
 Rules kept here:
 - a folder that holds anything is refused, and not touched;
-- where the copy fails, whatever it was (a full disk, Ctrl-C), what was made for it is removed again, so that the same
-  command can be repeated. That is the one place where files of a journal are removed: nobody has been told of it yet.
+- where it fails, whatever it was (a full disk, Ctrl-C), what was made is removed again, so that the same command can be
+  repeated. That is the one place where files of a journal are removed: nobody has been told of it yet;
+- nothing is removed but under the lock, and of what was not copied here, nothing that holds an entry: somebody else may
+  have begun a journal there meanwhile.
 """
 
 from __future__ import annotations
@@ -15,32 +17,54 @@ from datetime import datetime
 from pathlib import Path
 
 from duly.journal.disk import Disk
-from duly.journal.errors import ForeignJournal
+from duly.journal.errors import ForeignJournal, JournalLocked
+from duly.journal.format import MAX_HEADER
 from duly.journal.ownership import canonical
+from duly.journal.real_disk import RealDisk
+from duly.journal.segments import LOCK
 from duly.journal.writer import Journal
 
 
 @contextmanager
 def new_journal(disk: Disk, to: str | os.PathLike[str], at: datetime) -> Generator[Journal]:
-    """A new journal in the folder `to`, closed after the block; `at` is the clock reading. Raises ForeignJournal where
-    the folder is not empty, and the journal's errors."""
+    """A new journal in the folder `to`, made durable and closed after the block; `at` is the clock reading.
+
+    Raises ForeignJournal where the folder is not empty, and the journal's errors.
+    """
     folder = canonical(to)
-    if _names(disk, folder):
+    before = _names(disk, folder)
+    with nothing_left(disk, folder):
+        journal = Journal.open(folder, now=at, disk=disk) if not before else None
+    if journal is None or not journal.recovery.created:
+        if journal is not None:
+            journal.close()
         raise ForeignJournal("the folder is not empty", path=folder, hint="Name a new folder")
-    with undone_if_it_fails(disk, folder), Journal.open(folder, now=at, disk=disk) as journal:
+    try:
         yield journal
         journal.sync()
+    except BaseException:
+        journal.poison("it is removed again, as the copy failed")
+        with suppress(OSError):
+            _remove_all(disk, folder)
+        journal.close()
+        if before is None:
+            _remove_folder(disk, folder)
+        raise
+    journal.close()
 
 
 @contextmanager
-def undone_if_it_fails(disk: Disk, folder: Path) -> Generator[None]:
-    """Where the block fails, what it made in the folder is removed, if nothing was there before it."""
+def nothing_left(disk: Disk, folder: Path) -> Generator[None]:
+    """Where the block fails to begin a journal in the folder, no empty files of one are left there."""
     before = _names(disk, folder)
     try:
         yield
+    except JournalLocked:
+        raise
     except BaseException:
         if not before:
-            _clear(disk, folder, made=before is None)
+            with suppress(OSError):
+                _clear(disk, folder, made=before is None)
         raise
 
 
@@ -48,14 +72,39 @@ def _names(disk: Disk, folder: Path) -> list[str] | None:
     """The names in the folder; None if there is no folder."""
     try:
         return disk.names(folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def _clear(disk: Disk, folder: Path, *, made: bool) -> None:
-    """As far as it can be done: the failure that is being told of goes first."""
-    with suppress(OSError):
-        for name in disk.names(folder):
-            disk.remove(folder / name)
-        if made:
+    names = disk.names(folder)
+    if LOCK in names:
+        lock = disk.open(folder / LOCK, write=True)
+        try:
+            if not disk.lock(lock) or any(_holds_more(disk, folder / name) for name in names):
+                return
+            _remove_all(disk, folder)
+        finally:
+            disk.close(lock)
+    if made:
+        _remove_folder(disk, folder)
+
+
+def _holds_more(disk: Disk, path: Path) -> bool:
+    """Whether there is more in the file than a mark or a header."""
+    file = disk.open(path)
+    try:
+        return disk.size(file) > MAX_HEADER or disk.read(file, 0, MAX_HEADER).count(b"\n") > 1
+    finally:
+        disk.close(file)
+
+
+def _remove_all(disk: Disk, folder: Path) -> None:
+    for name in disk.names(folder):
+        disk.remove(folder / name)
+
+
+def _remove_folder(disk: Disk, folder: Path) -> None:
+    if isinstance(disk, RealDisk):  # a simulated one has its folders elsewhere
+        with suppress(OSError):
             folder.rmdir()
