@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -25,11 +24,6 @@ class Account(msgspec.Struct, frozen=True):
     gid: int
     groups: tuple[int, ...]
     home: Path
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The arguments of a subprocess that is this user's."""
-        return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
 
     @property
     def environment(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Final
+from typing import Final, cast
 
 import msgspec
 
@@ -142,7 +142,6 @@ class CommandActivity(Activity):
 
     def _opened(self, command: Command, account: Account | None) -> subprocess.Popen[bytes]:
         source = os.devnull if command.stdin is None else str(self._files.stdin.absolute())
-        identity: dict[str, Any] = {} if account is None else account.identity
         log = self._files.open_log()
         try:
             gate = subprocess.Popen(  # noqa: S603 - executing commands is what a host is for
@@ -153,7 +152,9 @@ class CommandActivity(Activity):
                 cwd=command.cwd or (None if account is None else account.home),
                 env=environment_of(self.work, command, self._files, account),
                 start_new_session=True,
-                **identity,
+                user=None if account is None else account.uid,
+                group=None if account is None else account.gid,
+                extra_groups=None if account is None else account.groups,
             )
         finally:
             os.close(log)
@@ -265,8 +266,9 @@ def noted(notes: tuple[Json, ...], attempt_id: int | None) -> tuple[Process, Pat
     for note in reversed(notes):
         if not isinstance(note, dict) or "process" not in note:
             continue
-        pid, started, output = note["process"], note.get("started"), note.get("output")
-        if note.get("attempt") != attempt_id or type(pid) is not int or not isinstance(started, str):
+        told = cast("dict[str, Json]", note)
+        pid, started, output = told["process"], told.get("started"), told.get("output")
+        if told.get("attempt") != attempt_id or type(pid) is not int or not isinstance(started, str):
             return None
         return Process(pid, started), Path(output) if isinstance(output, str) else None
     return None

@@ -72,7 +72,14 @@ class Workshop:
     def _command(self, work: Work, handler: Command | CommandOf, at_work: set[int]) -> Activity:
         if not CAN_RUN_COMMANDS:
             raise CommandFailed(f"commands need process groups, which {os.name} does not have")
-        build = handler.build if isinstance(handler, CommandOf) else lambda _: handler
+        build = handler.build if isinstance(handler, CommandOf) else _always(handler)
         files = self.outputs.files_of(work.run)
         self.outputs.prune(files, at_work)
         return CommandActivity(work, self._report, build, files, self.keeper, self._note)
+
+
+def _always(command: Command) -> Callable[[Work], Command]:
+    def build(_work: Work) -> Command:
+        return command
+
+    return build

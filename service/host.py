@@ -13,20 +13,40 @@ from datetime import timedelta
 from pathlib import Path
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypedDict, TypeVar, Unpack
 
+from duly.journal import Disk
 from duly.journal.errors import JournalError
 from duly.projections import Run
+from duly.scheduler.answers import Preflight, Targets
+from duly.scheduler.clock import Clock
 from duly.scheduler.embedded import Scheduler
 from duly.scheduler.execution import Attempt
 from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
+from duly.scheduler.sources import SourceFactory
 from duly.service.events import Ended, Observer
 from duly.service.handlers import Handler, Workshop
 from duly.service.loop import HostState, Loop
 from duly.service.output import Outputs
 
 T = TypeVar("T")
+
+
+class Opening(TypedDict, total=False):
+    """What `Host.open` passes on to `Scheduler.open`."""
+
+    task_slots: int
+    clock: Clock | None
+    targets: Targets | None
+    preflight: Preflight | None
+    sources: Mapping[str, SourceFactory] | None
+    batch: int
+    clock_tolerance: timedelta
+    create: bool
+    lock_timeout: timedelta | float | None
+    actor: str
+    disk: Disk | None
 
 
 class Host(Loop):
@@ -45,7 +65,7 @@ class Host(Loop):
         resume_at_start: bool = False,
         evidence: EvidenceSource | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
-        **opening: Any,
+        **opening: Unpack[Opening],
     ) -> Self:
         """Owns and recovers the journal at `path`; executes nothing yet.
 
@@ -58,7 +78,8 @@ class Host(Loop):
         """
 
         def open_scheduler(knowledge: EvidenceSource, workshop: Workshop) -> Scheduler:
-            return Scheduler.open(path, evidence=knowledge, **{"targets": workshop.target, **opening})
+            settings: Opening = {"targets": workshop.target, **opening}
+            return Scheduler.open(path, evidence=knowledge, **settings)
 
         return cls(
             open_scheduler,

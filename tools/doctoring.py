@@ -79,7 +79,7 @@ def examine(path: Path | str, now: datetime, *, long_run: timedelta = LONG_RUN) 
     troubles.extend(_of_the_clock(state, now))
     for schedule in state.by_id.values():
         if not schedule.deleted:
-            troubles.extend(_of_a_schedule(schedule, now, place))
+            troubles.extend(troubles_of(schedule, now, place))
     troubles.extend(_of_runs(state, now, long_run, place))
     return tuple(troubles)
 
@@ -135,7 +135,8 @@ def _of_the_clock(state: State, now: datetime) -> Iterator[Trouble]:
         yield Trouble(code="clock-behind", gravity="bad", text=text, remedy="date -u")
 
 
-def _of_a_schedule(schedule: ScheduleState, now: datetime, place: str) -> Iterator[Trouble]:
+def troubles_of(schedule: ScheduleState, now: datetime, place: str) -> Iterator[Trouble]:
+    """What ails one schedule, as of `now`; `place` is the journal's folder as it is typed."""
     name = schedule.id
     through = describe_instant(now.replace(microsecond=0))
     moved = f"duly ctl rebaseline {name} {through} -j {place}"

@@ -170,7 +170,7 @@ def _declare(parsed: Crontab, journal: str, actor: str, refused: list[Problem]) 
         for entry in parsed.entries:
             try:
                 found = scheduler.find(entry.schedule_id)
-                check_not_deleted(entry, deleted=found is not None and found.deleted)
+                check_not_deleted(entry.schedule_id, deleted=found is not None and found.deleted)
                 note = f"{parsed.source} line {entry.line}"
                 outcomes[entry.schedule_id] = declare_entry(scheduler, entry, actor=actor, note=note)
             except SchedulerError as error:  # about this entry: what ails the journal is a JournalError
@@ -185,7 +185,7 @@ def _preview(parsed: Crontab, journal: str, refused: list[Problem]) -> dict[str,
     for entry in parsed.entries:
         found = state.by_id.get(entry.schedule_id)
         try:
-            check_not_deleted(entry, deleted=found is not None and found.deleted > 0)
+            check_not_deleted(entry.schedule_id, deleted=found is not None and found.deleted > 0)
             wanted = parse_definition(definition_of(entry))
         except SchedulerError as error:
             refused.append(Problem(parsed.source, entry.line, 1, error.message, error.hint))
