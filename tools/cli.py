@@ -40,6 +40,7 @@ from duly.tools.inventory_commands import runs, schedules, show
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
+from duly.tools.run_command import run
 from duly.tools.schedule_commands import import_crontab, upcoming
 
 REMEDIES = {
@@ -80,7 +81,7 @@ def cli(context: click.Context) -> None:
 
 for command in (verify, replay, dump, log, head, salvage, export, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame, schedules, show, runs, doctor, ctl):
+for command in (explain, account, history, blame, schedules, show, runs, run, doctor, ctl):
     cli.add_command(command)
 
 
