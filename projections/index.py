@@ -15,6 +15,7 @@ import msgspec
 
 from duly.journal.codec import KINDS
 from duly.journal.entries import (
+    ClockRegressed,
     EntryLost,
     Instant,
     JournalOpened,
@@ -32,6 +33,7 @@ from duly.journal.scanning import Place
 from duly.journal.segments import Segment
 
 OPENED: Final = kind_of(JournalOpened)
+REGRESSED: Final = kind_of(ClockRegressed)
 CREATED: Final = kind_of(ScheduleCreated)
 _LOST: Final = kind_of(EntryLost)
 _TAKING: Final = frozenset(kind_of(kind) for kind in (RunStarted, ResumeMarked))

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar, cast
 
 from duly.journal.disk import Disk
+from duly.journal.entries import Entry
 from duly.journal.errors import Error, UnconfirmedGone
 from duly.journal.format import seed
 from duly.journal.mark import vouches_for_another
-from duly.journal.reader import Line, Reader
+from duly.journal.reader import Line, Reader, read
 from duly.journal.real_disk import RealDisk
 from duly.journal.scanning import Place, Read, Scan
 from duly.journal.segments import Segment, parse_segment
@@ -108,6 +109,11 @@ class IndexedJournal:
         self._segment = Segment(1, 1)
         self._over = False
         self.kept.clear()
+
+    @property
+    def durable(self) -> int:
+        """The highest sequence that is known to be durable."""
+        return self._reader.durable
 
     def ask(self, question: Callable[[Parts], T]) -> T:
         """The answer to a question, after what is new was taken in. Raises NotIndexed, and the journal's errors."""
@@ -243,6 +249,24 @@ class IndexedJournal:
         self._growing = None
         self.kept = [*(one for one in self.kept if one.segment != whole.segment.name)]
         self.kept.append(Kept(whole.segment.name, whole.end.next - 1, fresh=True))
+
+
+def entries_about(
+    journal: IndexedJournal, schedule_id: str, *, through: int | None = None
+) -> Iterable[tuple[int, Entry]]:
+    """The entries that concern the schedule, and maybe others, in order; up to `through`."""
+    try:
+        return journal.ask(lambda parts: parts.concerning(schedule_id, through))
+    except NotIndexed:
+        return entries_of(journal.path, through=through)
+
+
+def entries_of(path: Path | str, *, through: int | None = None) -> Iterable[tuple[int, Entry]]:
+    """The entries of a journal, up to `through`, all of them read."""
+    for record in read(path):
+        if through is not None and record.sequence > through:
+            return
+        yield record.sequence, record.entry
 
 
 def index_journal(path: str | os.PathLike[str], *, disk: Disk | None = None) -> tuple[Kept, ...]:

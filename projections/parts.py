@@ -25,6 +25,7 @@ from duly.journal.scanning import UNDECODABLE
 from duly.journal.survey import reading
 from duly.projections.index import (
     OPENED,
+    REGRESSED,
     Block,
     FactsLine,
     Freed,
@@ -88,6 +89,10 @@ class Parts:
             if part.end.next - 1 > after and (through is None or part.start.next <= through):
                 yield from self._of_part(part, schedule_id, kinds, after, self.last if through is None else through)
 
+    def concerning(self, schedule_id: str, through: int | None = None) -> list[tuple[int, Entry]]:
+        """What a history of the schedule is folded from: its own entries, and the steps back of the clock."""
+        return [(one.sequence, one.entry) for one in self.entries(schedule_id, (REGRESSED,), through=through)]
+
     def newest(self, schedule_id: str, limit: int, *, after: int = 0, through: int | None = None) -> list[Found]:
         """The schedule's last `limit` entries, in order."""
         found: list[Found] = []
@@ -99,6 +104,10 @@ class Parts:
                 wanted = limit - len(found)
                 found = [*self._of_part(part, schedule_id, (), after, bound, newest=wanted), *found]
         return found
+
+    def names(self, schedule_id: str) -> bool:
+        """Whether any entry names the schedule."""
+        return any(sure(part, partial(part.of_schedule, schedule_id)) for part in reversed(self._parts))
 
     def created(self) -> set[str]:
         """The ids of all schedules that were ever created."""

@@ -6,18 +6,20 @@ the clock, which concern every schedule; what else a story needs of its surround
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from threading import Lock
+from typing import TypeAlias, TypeVar
 
-from duly.journal import read
-from duly.journal.entries import ClockRegressed, Entry, ScheduleCreated, kind_of
+from duly.journal.entries import Entry, ScheduleCreated
 from duly.projections.fold import FIRST_INSTANT
-from duly.projections.indexed import IndexedJournal, NotIndexed
+from duly.projections.indexed import IndexedJournal, NotIndexed, entries_of
 from duly.projections.parts import Parts
 from duly.projections.schedules import ScheduleState
+from duly.scheduler.errors import SchedulerError
 from duly.scheduler.explanations import SlotTaken
 from duly.scheduler.story import MOST_SLOTS, Story
 from duly.scheduler.unknown import unknown_schedule
@@ -27,7 +29,31 @@ Numbered: TypeAlias = tuple[int, Entry]
 Record: TypeAlias = Path | str | IndexedJournal | Iterable[Numbered]
 """A journal: its path, its indexes, or its entries."""
 
-_REGRESSED: Final = (kind_of(ClockRegressed),)
+
+class OwnIndexes:
+    """The indexes of the owner's own journal, kept from question to question, and written where a segment is complete.
+
+    One question is answered at a time. After one that failed or was interrupted they are made anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._journal: IndexedJournal | None = None
+
+    @contextmanager
+    def lent(self) -> Generator[IndexedJournal]:
+        """The indexed journal, for one question."""
+        with self._lock:
+            journal, self._journal = self._journal, None
+            if journal is None:
+                journal = IndexedJournal(self._path, keep=True)
+            try:
+                yield journal
+            except SchedulerError:
+                self._journal = journal
+                raise
+            self._journal = journal
 
 
 class IndexedSetting:
@@ -96,7 +122,7 @@ def told(
         except NotIndexed:
             journal = indexed.path
     story = Story(schedule_id, asked)
-    for sequence, entry in entries_of(journal, through=through):
+    for sequence, entry in _entries(journal, through):
         story.apply(sequence, entry)
     return _tell(story, tell)
 
@@ -128,11 +154,11 @@ def about(journal: Record, schedule_id: str, *, through: int | None = None) -> I
             return indexed.ask(lambda parts: _about(parts, schedule_id, through))
         except NotIndexed:
             journal = indexed.path
-    return _of_whole(entries_of(journal, through=through), schedule_id)
+    return _of_whole(_entries(journal, through), schedule_id)
 
 
 def _about(parts: Parts, schedule_id: str, through: int | None) -> list[Numbered]:
-    found = [(one.sequence, one.entry) for one in parts.entries(schedule_id, _REGRESSED, through=through)]
+    found = parts.concerning(schedule_id, through)
     if not any(isinstance(entry, ScheduleCreated) for _, entry in found):
         raise unknown_schedule(schedule_id, parts.created())
     return found
@@ -148,12 +174,11 @@ def _of_whole(entries: Iterable[Numbered], schedule_id: str) -> Iterable[Numbere
         raise unknown_schedule(schedule_id, ids)
 
 
-def entries_of(journal: Record, *, through: int | None = None) -> Iterable[Numbered]:
-    """The entries of a journal, up to `through`, all of them read."""
+def _entries(journal: Record, through: int | None) -> Iterable[Numbered]:
     if isinstance(journal, IndexedJournal):
         journal = journal.path
     if isinstance(journal, Path | str):
-        journal = ((record.sequence, record.entry) for record in read(journal))
+        return entries_of(journal, through=through)
     return journal if through is None else takewhile(lambda one: one[0] <= through, journal)
 
 

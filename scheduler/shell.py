@@ -39,6 +39,7 @@ from duly.scheduler.errors import (
     UnknownSchedule,
 )
 from duly.scheduler.instants import in_range
+from duly.scheduler.lookups import OwnIndexes
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
 from duly.scheduler.triggers import trigger_of
 
@@ -62,6 +63,7 @@ class Shell:
         actor: str,
     ) -> None:
         self._journal = journal
+        self._indexes = OwnIndexes(journal.path)
         self._state = state
         self._clock = clock
         self._answers = answers

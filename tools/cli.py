@@ -36,6 +36,7 @@ from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT
 from duly.tools.explain_command import explain
 from duly.tools.export_command import export
 from duly.tools.history_commands import blame, history
+from duly.tools.index_command import index
 from duly.tools.inventory_commands import runs, schedules, show
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
@@ -81,7 +82,7 @@ def cli(context: click.Context) -> None:
 
 for command in (verify, replay, dump, log, head, salvage, export, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame, schedules, show, runs, run, doctor, ctl):
+for command in (explain, account, history, blame, schedules, show, runs, run, doctor, index, ctl):
     cli.add_command(command)
 
 

@@ -15,13 +15,14 @@ from typing import Any
 import click
 import msgspec
 
-from duly.journal import read
 from duly.journal.entries import ScheduleCreated, ScheduleEdited, TriggerRule
+from duly.projections.indexed import IndexedJournal
 from duly.scheduler.clock import SystemClock
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.explaining import explain_all
 from duly.scheduler.explanations import Explanation, RunFacts, SlotTaken
 from duly.scheduler.instants import in_range
+from duly.scheduler.lookups import Record, about
 from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import WALL_EPOCH, Zone, zone_of
 from duly.tools.describe import describe_definition, describe_entry
@@ -64,9 +65,10 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Example: duly explain nightly "2026-03-08 02:30" -j state/
     """
     with working("reading"):
-        zone = zone_in(journal, schedule)
+        record = IndexedJournal(journal)
+        zone = zone_in(record, schedule)
         instants, remark = parse_moment(instant, zone)
-        found = explain_all(journal, schedule, instants, now=now or SystemClock().now())
+        found = explain_all(record, schedule, instants, now=now or SystemClock().now())
     if output.for_people:
         if remark:
             output.line(remark)
@@ -79,21 +81,17 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     context.exit(BAD if any(one.disposition in BAD_ANSWERS for one in found) else FINE)
 
 
-def zone_in(journal: str, schedule_id: str) -> Zone:
+def zone_in(journal: Record, schedule_id: str) -> Zone:
     """The zone that a schedule's times are meant in: that of its newest revision, UTC if this machine does not know it.
 
     Raises UnknownSchedule.
     """
     rule: TriggerRule | None = None
-    ids: set[str] = set()
-    for record in read(journal):
-        entry = record.entry
-        if isinstance(entry, ScheduleCreated):
-            ids.add(entry.schedule_id)
+    for _, entry in about(journal, schedule_id):
         if isinstance(entry, ScheduleCreated | ScheduleEdited) and entry.schedule_id == schedule_id:
             rule = entry.definition.trigger
     if rule is None:
-        raise unknown_schedule(schedule_id, ids)
+        raise unknown_schedule(schedule_id, ())
     return zone_of_rule(rule)
 
 
