@@ -36,9 +36,11 @@ class Changes:
         for name, value in given.items():
             schedule_id, dot, field = name.rpartition(".")
             if not dot:
-                self._settings[_known(field, SETTINGS, "a setting", name)] = _checked_setting(field, value)
+                _check_known(field, SETTINGS, "setting", name)
+                self._settings[field] = _checked_setting(field, value)
             else:
-                self._fields.setdefault(schedule_id, {})[_known(field, FIELDS, "a field", name)] = value
+                _check_known(field, FIELDS, "field", name)
+                self._fields.setdefault(schedule_id, {})[field] = value
 
     def check_schedules(self, ids: Iterable[str]) -> None:
         """Raises UnknownSchedule, with the nearest, for a schedule that is not among these."""
@@ -92,19 +94,21 @@ def _timed(schedule_id: str, recorded: Definition, timing: Mapping[str, object])
         raise DefinitionError(f"{schedule_id}.{name}", error.value, error.problem, error.remedy) from error
 
 
-def _known(field: str, known: tuple[str, ...], what: str, name: str) -> str:
+def _check_known(field: str, known: tuple[str, ...], what: str, name: str) -> None:
     if field in known:
-        return field
+        return
     # Costs its import only when something is refused.
     from difflib import get_close_matches
 
-    if what == "a setting" and (field in FIELDS or get_close_matches(field, FIELDS, n=1, cutoff=0.8)):
-        near = f"Name its schedule: nightly.{field}, or *.{field} for all"
+    near = get_close_matches(field, known, n=1)
+    if field in FIELDS:
+        hint = f"Name its schedule, as in nightly.{field}, or *.{field} for all"
+    elif field in SETTINGS:
+        hint = f"It is a setting of the host: write {field} alone"
     else:
-        found = get_close_matches(field, known, n=1)
-        near = f"The nearest: {found[0]}" if found else "Mind the spelling"
-    listed = f"settings are {', '.join(SETTINGS)}; fields of a schedule are {', '.join(FIELDS)}"
-    raise DefinitionError("changes", name, f"names no {what[2:]} that can be changed", f"{near}; {listed}.")
+        hint = f"The nearest: {near[0]}" if near else "Mind the spelling"
+    listed = f"fields of a schedule are {', '.join(FIELDS)}; settings are {', '.join(SETTINGS)}"
+    raise DefinitionError("changes", name, f"names no {what} that can be changed", f"{hint}; {listed}.")
 
 
 def _checked_setting(name: str, value: object) -> object:

@@ -6,7 +6,7 @@ refused there is noted with the refusal, and what follows on it does not happen.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -49,15 +49,19 @@ _SWITCHES: Final[dict[type[Entry], Switch]] = {
     ScheduleEnabled: "enable",
     ScheduleDeleted: "delete",
 }
-_COMMANDS: Final = (
-    *_SWITCHES,
-    ScheduleCreated,
-    ScheduleEdited,
-    ScheduleBlocked,
-    ScheduleUnblocked,
-    ScheduleRebaselined,
-    ExternalRunRecorded,
-    RunAdmittedManually,
+_Commanded: TypeAlias = (
+    ScheduleCreated
+    | ScheduleEdited
+    | SchedulePaused
+    | ScheduleUnpaused
+    | ScheduleDisabled
+    | ScheduleEnabled
+    | ScheduleDeleted
+    | ScheduleBlocked
+    | ScheduleUnblocked
+    | ScheduleRebaselined
+    | ExternalRunRecorded
+    | RunAdmittedManually
 )
 
 
@@ -80,16 +84,16 @@ class Commands:
 
     def decided(self, sequence: int, entry: Entry) -> tuple[Entry, ...] | None:
         """What the recorded entry's command records in this world; None if the entry is no command."""
-        if not isinstance(entry, _COMMANDS):
+        if not isinstance(entry, _Commanded):
             return None
         schedule_id = entry.schedule_id
         schedule = self._world.state.by_id.get(schedule_id or "")
         if isinstance(entry, RunAdmittedManually):
             return self._by_hand(entry, schedule)
-        if isinstance(entry, ScheduleCreated):
+        if isinstance(entry, ScheduleCreated | ScheduleEdited):
             # What the changes make of it may be no definition at all: that is the asker's error, and no refusal.
             self._changes.definition(entry.schedule_id, entry.definition)
-        elif schedule is None or schedule.deleted:
+        if not isinstance(entry, ScheduleCreated) and (schedule is None or schedule.deleted):
             return ()
         try:
             return self._again(entry, schedule)
@@ -100,14 +104,9 @@ class Commands:
             return ()
 
     def _again(  # noqa: PLR0911 - one return for each kind
-        self, entry: Entry, schedule: ScheduleState | None
+        self, entry: _Commanded, schedule: ScheduleState | None
     ) -> tuple[Entry, ...]:
-        command = Command(
-            at=entry.at,
-            actor=getattr(entry, "actor", ""),
-            note=getattr(entry, "note", ""),
-            request=getattr(entry, "request", ""),
-        )
+        command = Command(at=entry.at, actor=entry.actor, note=entry.note, request=entry.request)
         source_of = self._world.source_of
         if isinstance(entry, ScheduleCreated):
             definition = self._changes.definition(entry.schedule_id, entry.definition)
@@ -133,7 +132,7 @@ class Commands:
                 return decide_switch(schedule, _SWITCHES[type(entry)], command, source_of)
 
     def _by_hand(self, entry: RunAdmittedManually, schedule: ScheduleState | None) -> tuple[Entry, ...]:
-        """A run by hand is taken as it is recorded: what its caller gave is resolved there, and no policy refuses it."""
+        """A run by hand is taken as it is recorded: what its caller gave is resolved, and no policy refuses it."""
         if entry.schedule_id is None:
             return (entry,)
         if schedule is None or schedule.deleted:

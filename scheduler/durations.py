@@ -26,10 +26,7 @@ class Durations:
         """`given` by schedule id, `*` for all others; `recorded` are durations that were seen. Raises
         DefinitionError."""
         for schedule_id, duration in given.items():
-            # Callers are not all typed.
-            if not isinstance(duration, timedelta) or not timedelta() <= duration <= LONGEST:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
-                problem, remedy = "is no duration", "Give a timedelta from 0 to 366 days."
-                raise DefinitionError(f"durations.{schedule_id}", duration, problem, remedy)
+            _check_duration(schedule_id, duration)
         self.used: dict[str, timedelta] = {}
         self.missing: set[str] = set()
         self._given = dict(given)
@@ -71,3 +68,9 @@ class Durations:
             return None
         middle = len(seen) // 2
         return seen[middle] if len(seen) % 2 else (seen[middle - 1] + seen[middle]) / 2
+
+
+def _check_duration(schedule_id: str, duration: object) -> None:
+    if not isinstance(duration, timedelta) or not timedelta() <= duration <= LONGEST:
+        problem, remedy = "is no duration", "Give a timedelta from 0 to 366 days."
+        raise DefinitionError(f"durations.{schedule_id}", duration, problem, remedy)

@@ -21,7 +21,7 @@ from duly.scheduler.decisions.runs import decide_resume, decide_start
 from duly.scheduler.errors import Blocked, NoTaskSlot, SchedulerError
 from duly.scheduler.recorded import Step
 
-Write: TypeAlias = Callable[[Sequence[Entry]], None]
+Write: TypeAlias = Callable[[Sequence[Entry]], object]
 """Takes what a life records, as one batch."""
 
 

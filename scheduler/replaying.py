@@ -23,6 +23,7 @@ from duly.journal.entries import (
     ScheduleBlocked,
 )
 from duly.projections import Run
+from duly.projections.runs import RunEntry
 from duly.scheduler.changes import Changes
 from duly.scheduler.commands import Commands, Refused
 from duly.scheduler.decisions.plans import PollPlan
@@ -258,7 +259,7 @@ class Replaying:
             if sequence in self._record.keys and commanded:
                 self._run_ids[sequence] = first
                 self._by_hand[first] = sequence
-        elif isinstance(entry, LIVED) or hasattr(entry, "run_id"):
+        elif isinstance(entry, RunEntry):
             self._replay_run(sequence, entry)
         elif isinstance(entry, ClockRegressed):
             self._observe_clock(entry.at)
@@ -269,8 +270,8 @@ class Replaying:
             # A skip that stands beside a command is that command's, which decides it anew.
             self._write((entry,))
 
-    def _replay_run(self, sequence: int, entry: Entry) -> None:
-        recorded = self._record.run(getattr(entry, "run_id", 0))
+    def _replay_run(self, sequence: int, entry: RunEntry) -> None:
+        recorded = self._record.run(entry.run_id)
         run_id = self._run_ids.get(recorded.key) if recorded is not None else None
         run = self._world.state.runs_open.get(run_id or 0)
         if recorded is None or run is None:

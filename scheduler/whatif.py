@@ -23,12 +23,13 @@ import msgspec
 from duly.journal import Reader
 from duly.projections.runs import occurrence_id
 from duly.scheduler.changes import Changes
+from duly.scheduler.commands import Refused
 from duly.scheduler.durations import Durations
 from duly.scheduler.engine import EngineCheck
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.outcomes import Fate, Outcomes, partings
 from duly.scheduler.recorded import Line, Record
-from duly.scheduler.replaying import Refused, Replaying
+from duly.scheduler.replaying import Replaying
 from duly.scheduler.sources import SourceFactory
 
 
