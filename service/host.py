@@ -21,8 +21,8 @@ from duly.projections import Run
 from duly.scheduler.answers import Preflight, Targets
 from duly.scheduler.clock import Clock
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.errors import SchedulerClosed
 from duly.scheduler.execution import Attempt
-from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
 from duly.scheduler.sources import SourceFactory
 from duly.service.events import Ended, Observer
@@ -120,13 +120,18 @@ class Host(Loop):
         self._observers.append(observer)
 
     def ask(self, question: Callable[[Scheduler], T]) -> T:
-        """Asks, or tells, the scheduler something. If that finds the journal failed, the host reopens it at once, and
-        the error is raised all the same: what was told is indeterminate."""
+        """Asks, or tells, the scheduler something. If that finds the journal failed, the host begins to reopen it, and
+        the error is raised all the same: what was told is indeterminate. While the journal is out of reach, the reason
+        of that is raised, and nothing was told."""
         try:
             return question(self._scheduler)
         except JournalError:
             self.wake()
             raise
+        except SchedulerClosed:
+            if self._broken is None:
+                raise
+            raise self._broken from None
 
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Has the host's thread do this between two polls. A signal handler may use it."""
@@ -176,7 +181,7 @@ class Host(Loop):
         ended: list[Run] = []
         self.observe(lambda event: ended.append(event.run) if isinstance(event, Ended) else None)
         with self._living(leave_adopted=True):
-            first: Poll | None = None
+            left: set[str] | None = None
             while not self._stops:
                 self._attend(patience.total_seconds(), lambda: self._broken is None or self._stops > 0)
                 if self._broken is not None:
@@ -184,16 +189,17 @@ class Host(Loop):
                 if not self._guarded(self._poll_once) or self.last_poll is None:
                     continue
                 poll = self.last_poll[0]
-                first = first or poll
-                if not poll.more and not (self._at_work.own and self._finish(first)):
+                waiting = self._waiting(poll.now)
+                left = waiting if left is None else (left & waiting) - {run.schedule_id or "" for run in poll.admitted}
+                if not poll.more and not (self._at_work.own and self._finish(left)):
                     break
         if self._knowledge.unrecorded and self._broken is not None:
             raise self._broken
         return tuple(ended)
 
-    def _finish(self, first: Poll) -> bool:
-        """Waits for work to end; whether something that was due at the first poll may have found a slot by that."""
-        if not self._is_left(first.now):
+    def _finish(self, left: set[str]) -> bool:
+        """Waits for work to end; whether one of the schedules that are left may have found a slot by that."""
+        if not left:
             self._attend(None, lambda: not self._at_work.own or self._stops > 0)
             return False
         count = len(self._at_work.own)

@@ -71,7 +71,7 @@ class Loop:
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._observers = list(observers)
-        self._drain_grace = drain_grace
+        self.drain_grace: Final = drain_grace
         self._kill_grace = kill_grace
         self._inbox: SimpleQueue[Result | Call | None] = SimpleQueue()
         self._calls: deque[Call] = deque()
@@ -337,8 +337,8 @@ class Loop:
         self._refuse_calls()
         if leave_adopted:
             self._at_work.leave_adopted()
-        self._tell(Draining(self._at_work.ids, self._drain_grace))
-        self._attend(self._drain_grace.total_seconds(), lambda: not self._at_work or self._stops > 1)
+        self._tell(Draining(self._at_work.ids, self.drain_grace))
+        self._attend(self.drain_grace.total_seconds(), lambda: not self._at_work or self._stops > 1)
         if self._at_work:
             self._end_work()
         patience = LAST_PATIENCE if self._stops == 1 else FIRST_RETRY
@@ -366,13 +366,13 @@ class Loop:
             _log.error("the journal failed, and could not be told of %r", result)
         self._tell(Closed(unrecorded))
 
-    def _is_left(self, now: datetime) -> bool:
-        """Whether something that was due at `now` waits for a task slot."""
+    def _waiting(self, now: datetime) -> set[str]:
+        """The schedules of which something was due at `now`, and is not decided."""
+        found: set[str] = set()
         for schedule in self._scheduler.schedules():
-            if schedule.candidate is not None and schedule.candidate <= now:
-                return True
+            due = schedule.candidate
             with suppress(TriggerError):
-                due = self._scheduler.next_due(schedule.id)
-                if due is not None and due <= now:
-                    return True
-        return False
+                due = due or self._scheduler.next_due(schedule.id)
+            if due is not None and due <= now:
+                found.add(schedule.id)
+        return found

@@ -37,14 +37,14 @@ class Outputs(msgspec.Struct, frozen=True):
         return RunFiles(folder, f"{run.id}")
 
     def prune(self, files: RunFiles, at_work: set[int]) -> None:
-        """Removes the files of all but the newest runs in the same folder, and of none that is at work."""
+        """Makes room for a run's files: removes those of all but the newest in its folder, and of none at work."""
         try:
             found = os.listdir(files.folder)  # noqa: PTH208 - the names, and no paths around them
         except OSError:
             return
         runs = {name.partition(".")[0] for name in found}
-        numbers = sorted((int(run) for run in runs if run.isdecimal()), reverse=True)
-        gone = {str(number) for number in numbers[self.keep :] if number not in at_work}
+        others = sorted((int(run) for run in runs - {files.name} if run.isdecimal()), reverse=True)
+        gone = {str(number) for number in others[self.keep - 1 :] if number not in at_work}
         for name in found:
             if name.partition(".")[0] in gone:
                 with suppress(OSError):
