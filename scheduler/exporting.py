@@ -1,7 +1,7 @@
 """Exporting: a slice of a journal as a small journal of its own, which is decided anew as the original was.
 
 Rules kept here:
-- the original is only read, and only what is confirmed; the copy is a new journal with a new id;
+- the original is only read; the copy is a new journal with a new id;
 - what is copied, and how it is numbered, is `duly.scheduler.slicing`'s and `duly.scheduler.drafting`'s; their draft is
   a proposal;
 - before anything is written, the copy is folded and decided anew: it must end in the state of the original, and part
@@ -149,7 +149,7 @@ class _Source:
                 require_aware(given, name)
         through = self._last_not_later(until) if isinstance(until, datetime) else until
         begin, self.last = None, 0
-        for first, batch in self._confirmed():
+        for first, batch in self._all():
             if through is not None and first > through:
                 break
             self.last = first + len(batch) - 1
@@ -174,21 +174,19 @@ class _Source:
 
     def _last_not_later(self, until: datetime) -> int:
         return max(
-            (first + n for first, batch in self._confirmed() for n, entry in enumerate(batch) if entry.at <= until),
+            (first + n for first, batch in self._all() for n, entry in enumerate(batch) if entry.at <= until),
             default=0,
         )
 
     def batches(self) -> Iterator[tuple[int, Batch]]:
         """The batches up to the end of the slice, each with its first sequence."""
-        for first, batch in self._confirmed():
+        for first, batch in self._all():
             if first > self.last:
                 return
             yield first, batch
 
-    def _confirmed(self) -> Iterator[tuple[int, Batch]]:
+    def _all(self) -> Iterator[tuple[int, Batch]]:
         for line in Reader(self.path, disk=self._disk).lines():
-            if not line.confirmed:
-                return
             yield line.first, line.entries
 
     def _surveyed(self) -> Iterator[tuple[int, Batch]]:

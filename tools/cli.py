@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except (ReaderLeft, BrokenPipeError):
+    except (ReaderLeft, BrokenPipeError, SystemExit):  # the last is click's own way to end when a reader has left
         return _ended_by_reader()
     except Exception as error:
         if os.environ.get("DULY_TRACEBACK"):
