@@ -198,16 +198,20 @@ def test_a_log_is_cut_only_when_it_is_too_long(tmp_path: Path):
     assert (log.read_bytes(), (tmp_path / "1.log.1").read_bytes()) == (b"", b"6789")
 
 
+def run_again(host: Host, schedule_id: str) -> int:
+    run = host.scheduler.run_now(schedule_id)
+    until(lambda: host.scheduler.run(run.id).ended)
+    return run.id
+
+
 def test_only_the_newest_runs_of_a_schedule_keep_their_output(tmp_path: Path):
     outputs = Outputs(tmp_path / "out", keep=2)
     with running(Host.open(tmp_path / "j", {"c": Command("echo $DULY_RUN_ID")}, outputs=outputs)) as host:
         due(host, "c")
         until(ended(host))
-        for _ in range(3):
-            last = host.scheduler.run_now("c")
-            until(lambda run=last: host.scheduler.run(run.id).ended)
+        ids = [run_again(host, "c") for _ in range(3)]
     logs = sorted(int(path.stem) for path in (tmp_path / "out" / "c").iterdir())
-    assert (len(logs), logs[-1]) == (2, last.id)
+    assert logs == ids[-2:]
 
 
 @pytest.mark.parametrize("schedule_id", [".", "..", ".hidden", "a:b"])

@@ -187,7 +187,8 @@ def fill(ballast: Path) -> None:
 
 def write_on(host: Host) -> None:
     for number in range(10_000):
-        host.ask(lambda scheduler, n=number: scheduler.note_run(host.at_work[0], "x" * 1000 + str(n)))
+        data = f"{number:01000}"
+        host.scheduler.note_run(host.at_work[0], data)
 
 
 def _fill_while_it_runs(small: Path, tmp_path: Path) -> None:
@@ -201,6 +202,7 @@ def _fill_while_it_runs(small: Path, tmp_path: Path) -> None:
         fill(ballast)
         with pytest.raises(JournalPoisoned):
             write_on(host)
+        host.wake()
         until(lambda: host.state == "reopening")
         (tmp_path / "go").touch()
         until(lambda: not host.at_work)

@@ -54,7 +54,7 @@ def test_a_result_that_is_no_json_fails_openly_and_the_others_are_recorded(tmp_p
         gate.wait(5)
         return "done"
 
-    host = Host.open(tmp_path / "j", {"wrong": wrong, "right": right})  # type: ignore[dict-item]  # that is the test
+    host = Host.open(tmp_path / "j", {"wrong": wrong, "right": right})
     with running(host):
         due(host, "wrong", "right")
         until(ended(host))
@@ -147,7 +147,7 @@ def test_an_interrupted_run_goes_on_when_it_is_asked_for(tmp_path: Path):
             raise Interruption({"page": 3})
         return [work.attempt_id, work.checkpoint]
 
-    with running(Host.open(tmp_path / "j", {"works": works})) as host:  # type: ignore[dict-item]  # its JSON is no type
+    with running(Host.open(tmp_path / "j", {"works": works})) as host:
         due(host, "works")
         until(ended(host))
         [run] = host.scheduler.runs(state="interrupted")
