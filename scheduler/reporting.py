@@ -181,15 +181,13 @@ class _Reporting:
         return _Record(reader.journal_id, f"{reader.place.next - 1}:{reader.chain.hex()}", unfinished)
 
     def _bounds(self, survey: Survey, rows: Mapping[str, Sequence[Row]]) -> tuple[datetime, datetime]:
-        """From where to where the report goes, where nobody said it: all that it holds, and the reading `now`."""
+        """From where to where the report goes: what it holds, and the reading `now`, as far as the window is open."""
         seen = [one for some in rows.values() if some for one in (some[0].scheduled_at, some[-1].scheduled_at)]
         for subject in survey.subjects.values():
             begun = [] if subject.schedule is None else [subject.schedule.created_at]
             seen += begun + [run.run.admitted_at for run in subject.by_hand.values()]
-        within = [one for one in [*seen, self.now] if self.window.holds(one)] or [self.now]
-        begin = self.window.since if self.window.since > FIRST_INSTANT else min(within)
-        end = self.window.until if self.window.until <= max(within) else max(within)
-        return begin, max(begin, end)
+        begin = max(self.window.since, min([*seen, self.now]))
+        return begin, max(begin, min(self.window.until, max([*seen, self.now])))
 
     # Which are shown
 

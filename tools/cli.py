@@ -41,6 +41,7 @@ from duly.tools.inventory_commands import runs, schedules, show
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
+from duly.tools.report_command import report
 from duly.tools.run_command import run
 from duly.tools.schedule_commands import import_crontab, upcoming
 
@@ -82,7 +83,7 @@ def cli(context: click.Context) -> None:
 
 for command in (verify, replay, dump, log, head, salvage, export, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame, schedules, show, runs, run, doctor, index, ctl):
+for command in (explain, account, report, history, blame, schedules, show, runs, run, doctor, index, ctl):
     cli.add_command(command)
 
 
