@@ -247,6 +247,7 @@ class AdoptedActivity(Activity):
         wait_for_end(self._process)
         if self._log is not None:
             self._keeper.leave(self._log)
+            RunFiles(self._log.parent, self._log.name.removesuffix(".log")).clean()
         self.report(self.work.failed(OutlivedItsHost("it outlived its host, and has ended; nobody saw its exit code")))
 
 

@@ -101,6 +101,7 @@ def examine(folder: Path, kills: int) -> None:
 
 def _examine_starts(entries: dict[int, Entry], said: list[Said]) -> None:
     """Whatever has begun was started, and noted, before."""
+    started: set[tuple[int, int | None]]
     started = {(entry.run_id, None) for entry in entries.values() if isinstance(entry, RunStarted)}
     started |= {(entry.run_id, sequence) for sequence, entry in entries.items() if isinstance(entry, ResumeMarked)}
     noted = {
