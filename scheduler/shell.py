@@ -27,6 +27,7 @@ from duly.projections.runs import recorded_run
 from duly.projections.schedules import ScheduleState, rule_copy
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.answers import HostAnswers
+from duly.scheduler.calling import explained
 from duly.scheduler.clock import Clock
 from duly.scheduler.decisions.administration import Command
 from duly.scheduler.definitions import check_words
@@ -52,6 +53,7 @@ CHUNK_BYTES: Final = 1 << 20
 class Shell:
     """What all parts of the Scheduler share."""
 
+    @explained("Scheduler", 'Open a journal: Scheduler.open("state/").')
     def __init__(  # noqa: PLR0913 - what an owner brings
         self,
         journal: Journal,
