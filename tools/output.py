@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain, islice
 from threading import Timer
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -27,6 +27,8 @@ from rich.table import Table
 from rich.text import Text
 
 from duly.tools.printable import printable
+
+T = TypeVar("T")
 
 PIPED_WIDTH = 10_000
 """Wide enough for any row: what is piped is not folded, unless $COLUMNS says so."""
@@ -191,6 +193,14 @@ def working(what: str, *, after: float = PROGRESS_AFTER) -> Generator[None]:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+def awaited(rows: Iterable[T], what: str = "reading") -> Iterator[T]:
+    """The rows, with a bar until there is a first one to show."""
+    following = iter(rows)
+    with working(what):
+        begin = list(islice(following, 1))
+    return chain(begin, following)
 
 
 def counting_bar() -> Progress:

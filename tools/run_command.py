@@ -38,7 +38,13 @@ DURATION = Parsed("duration", parse_duration)
 @click.option("--output", "outputs", type=click.Path(path_type=Path), help="Where commands print. [PATH-output]")
 @click.option("--zone", metavar="ZONE", help="Where times are meant that say no zone. [default: this machine's zone]")
 @click.option("--system/--user-form", "system", default=None, help="A crontab with or without users.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How it says what it does.",
+)
 @output_options
 @click.pass_context
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each option

@@ -29,7 +29,7 @@ from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
 from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_option, optional_journal, output_options
-from duly.tools.output import Output, terminal
+from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable
 from duly.tools.upcoming import Upcoming, goes_on
 from duly.tools.upcoming import upcoming as coming
@@ -141,7 +141,8 @@ def upcoming(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _schedule_in(journal: str, schedule_id: str) -> tuple[OccurrenceSource, Zone, str]:
-    state = replay(journal)
+    with working("replaying"):
+        state = replay(journal)
     found = state.find(schedule_id)
     if found is None:
         near = get_close_matches(schedule_id, [one.id for one in state.schedules()], n=3)

@@ -17,6 +17,7 @@ from duly.journal.ownership import canonical
 from duly.projections import Run
 from duly.scheduler.decisions.runs import StillRunning
 from duly.scheduler.embedded import Scheduler
+from duly.tools.output import working
 
 
 class LeftToHost:
@@ -31,5 +32,5 @@ class LeftToHost:
 
 def open_as_visitor(journal: str, *, actor: str, create: bool) -> Scheduler:
     """The journal of a stopped host (or, with `create`, a new one), open for administration alone."""
-    with nothing_left(RealDisk(), canonical(journal)):
+    with working("opening"), nothing_left(RealDisk(), canonical(journal)):
         return Scheduler.open(journal, actor=actor, create=create, evidence=LeftToHost(), block_unevaluable=False)
