@@ -126,7 +126,9 @@ def whatif(
             told.apply(sequence, entry)
         for sequence, entry in made:
             now_told.apply(sequence, entry)
-    model.require_all()
+    if asked.given:
+        # Without a change only a record that does not come out needs one, and that is what is to be told.
+        model.require_all()
     return WhatIf(
         changes=asked.given,
         identical=replaying.identical,
