@@ -96,13 +96,13 @@ class IndexedJournal:
         self.path = Path(path)
         self.kept: list[Kept] = []
         """The index files that are used or were written, by `keep`."""
-        self._disk: Disk = RealDisk() if disk is None else disk
+        self.disk: Disk = RealDisk() if disk is None else disk
         self._keep, self._confirmed, self._block_bytes = keep, confirmed, block_bytes
         self._bad: set[str] = set()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._reader = _PartReader(self.path, self._disk, self._begun)
+        self._reader = _PartReader(self.path, self.disk, self._begun)
         self._parts: list[Part] = []
         self._growing: Indexing | None = None
         self._header = Place(1, b"", 0)
@@ -120,7 +120,7 @@ class IndexedJournal:
         while True:
             try:
                 self.refresh()
-                return question(Parts(self._disk, self.path, seed(self._reader.journal_id), self._parts))
+                return question(Parts(self.disk, self.path, seed(self._reader.journal_id), self._parts))
             except PartDoubted as doubt:
                 self._drop(doubt)
 
@@ -144,7 +144,7 @@ class IndexedJournal:
 
     def _refuse_many(self) -> None:
         try:
-            names = frozenset(self._disk.names(self.path))
+            names = frozenset(self.disk.names(self.path))
         except OSError as error:
             raise NotIndexed("it cannot be listed") from error
         segments = [name for name in names if parse_segment(name) is not None]
@@ -195,7 +195,7 @@ class IndexedJournal:
         if segment.name in self._bad:
             return None
         try:
-            found = open_index(self._disk, self.path, segment, reader.journal_id, header, read)
+            found = open_index(self.disk, self.path, segment, reader.journal_id, header, read)
         except IndexDoubted as doubt:
             _log.warning("%s: the index of %s is not used: %s", self.path, segment.name, doubt)
             return None
@@ -212,7 +212,7 @@ class IndexedJournal:
         if whole.end.offset >= LARGEST:
             return
         try:
-            write_index(self._disk, self.path, whole, self._reader.journal_id)
+            write_index(self.disk, self.path, whole, self._reader.journal_id)
         except OSError as error:
             _log.warning("%s: the index of %s cannot be written: %s", self.path, whole.segment.name, error)
             return
@@ -225,7 +225,7 @@ class IndexedJournal:
         [before, *_] = [part for part in self._parts if part.segment == growing.segment]
         whole = self._indexing(growing.segment, self._header, sure(before, lambda: before.before))
         path = self.path / growing.segment.name
-        with reading(path), opened(self._disk, path) as read:
+        with reading(path), opened(self.disk, path) as read:
             scan = Scan(path, read, seed(self._reader.journal_id), self._header)
             for offset, line in scan.run(decode_cut):
                 whole.add(offset, line.e, scan.place)
@@ -237,9 +237,9 @@ class IndexedJournal:
 
     def _replace(self, whole: Indexing) -> None:
         path = self.path / whole.segment.name
-        with reading(path), opened(self._disk, path) as read:
+        with reading(path), opened(self.disk, path) as read:
             try:
-                found = open_index(self._disk, self.path, whole.segment, self._reader.journal_id, whole.start, read)
+                found = open_index(self.disk, self.path, whole.segment, self._reader.journal_id, whole.start, read)
             except IndexDoubted as doubt:
                 _log.warning("%s: the index of %s is not used: %s", self.path, whole.segment.name, doubt)
                 return
@@ -258,12 +258,14 @@ def entries_about(
     try:
         return journal.ask(lambda parts: parts.concerning(schedule_id, through))
     except NotIndexed:
-        return entries_of(journal.path, through=through)
+        return entries_of(journal.path, through=through, disk=journal.disk)
 
 
-def entries_of(path: Path | str, *, through: int | None = None) -> Iterable[tuple[int, Entry]]:
+def entries_of(
+    path: Path | str, *, through: int | None = None, disk: Disk | None = None
+) -> Iterable[tuple[int, Entry]]:
     """The entries of a journal, up to `through`, all of them read."""
-    for record in read(path):
+    for record in read(path, disk=disk):
         if through is not None and record.sequence > through:
             return
         yield record.sequence, record.entry

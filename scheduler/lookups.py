@@ -120,7 +120,7 @@ def told(
         try:
             return indexed.ask(lambda parts: _tell(_by_index(parts, schedule_id, asked, through), tell))
         except NotIndexed:
-            journal = indexed.path
+            journal = indexed
     story = Story(schedule_id, asked)
     for sequence, entry in _entries(journal, through):
         story.apply(sequence, entry)
@@ -153,7 +153,7 @@ def about(journal: Record, schedule_id: str, *, through: int | None = None) -> I
         try:
             return indexed.ask(lambda parts: _about(parts, schedule_id, through))
         except NotIndexed:
-            journal = indexed.path
+            journal = indexed
     return _of_whole(_entries(journal, through), schedule_id)
 
 
@@ -176,7 +176,7 @@ def _of_whole(entries: Iterable[Numbered], schedule_id: str) -> Iterable[Numbere
 
 def _entries(journal: Record, through: int | None) -> Iterable[Numbered]:
     if isinstance(journal, IndexedJournal):
-        journal = journal.path
+        return entries_of(journal.path, through=through, disk=journal.disk)
     if isinstance(journal, Path | str):
         return entries_of(journal, through=through)
     return journal if through is None else takewhile(lambda one: one[0] <= through, journal)
