@@ -7,6 +7,7 @@ bytes give the same index. It is a cache: whoever doubts it reads the segment.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
@@ -57,16 +58,42 @@ class Posting(NamedTuple):
     crc: int
 
 
+class Postings:
+    """The postings of one schedule or kind in a piece of a segment, in order, as they stand in an index: 16 bytes each,
+    the sequence counted from the piece's `first`. Only those that are asked for are unpacked."""
+
+    def __init__(self, first: int, data: bytes | bytearray) -> None:
+        """IndexDoubted if these are no postings."""
+        if len(data) % _POSTING.size:
+            raise IndexDoubted("a list of entries is cut")
+        self._first, self._data = first, data
+
+    def __len__(self) -> int:
+        return len(self._data) // _POSTING.size
+
+    def between(self, after: int, through: int) -> Postings:
+        """Those of the entries above `after`, up to `through`."""
+        places = range(len(self))
+        begin = bisect_right(places, after, key=self._sequence) * _POSTING.size
+        end = bisect_right(places, through, key=self._sequence) * _POSTING.size
+        return Postings(self._first, self._data[begin:end])
+
+    def newest(self, limit: int) -> Postings:
+        """The last `limit` of them."""
+        return Postings(self._first, self._data[max(len(self._data) - limit * _POSTING.size, 0) :])
+
+    def __iter__(self) -> Iterator[Posting]:
+        first = self._first
+        return (Posting(first + number, *place) for number, *place in _POSTING.iter_unpack(self._data))
+
+    def _sequence(self, place: int) -> int:
+        sequence: int = _POSTING.unpack_from(self._data, place * _POSTING.size)[0]
+        return self._first + sequence
+
+
 def packed(first: int, posting: Posting) -> bytes:
-    """The posting as it stands in an index: 16 bytes, the sequence counted from the segment's `first`."""
+    """The posting as it stands in an index."""
     return _POSTING.pack(posting.sequence - first, posting.offset, posting.size, posting.crc)
-
-
-def unpacked(first: int, data: bytes | bytearray) -> list[Posting]:
-    """The postings that were packed. IndexDoubted if these are none."""
-    if len(data) % _POSTING.size:
-        raise IndexDoubted("a list of entries is cut")
-    return [Posting(first + number, *place) for number, *place in _POSTING.iter_unpack(data)]
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -203,11 +230,11 @@ class Part(Protocol):
         """The moment after its last entry."""
         ...
 
-    def of_schedule(self, schedule_id: str) -> Sequence[Posting]:
+    def of_schedule(self, schedule_id: str) -> Postings:
         """The entries of a schedule, in order."""
         ...
 
-    def of_journal(self, kind: str) -> Sequence[Posting]:
+    def of_journal(self, kind: str) -> Postings:
         """The entries of this kind that name no schedule, in order."""
         ...
 

@@ -30,7 +30,7 @@ from duly.journal.recovery import write_all
 from duly.journal.scanning import UNDECODABLE, Place, Read
 from duly.journal.segments import Segment
 from duly.journal.survey import reader_of
-from duly.projections.index import Block, IndexDoubted, Moment, Posting, encode, unpacked
+from duly.projections.index import Block, IndexDoubted, Moment, Postings, encode
 from duly.projections.indexing import Indexing
 
 VERSION: Final = 1
@@ -38,7 +38,8 @@ HEADER: Final = 512
 SUFFIX: Final = ".index"
 NEW: Final = ".index.new"
 KEYS: Final = 8
-"""How many schedules share a bucket, about."""
+BUCKET: Final = 4096
+"""About as many schedules, or as many bytes, share a bucket."""
 
 _PLACE: Final = struct.Struct("<II")
 _CRC: Final = struct.Struct("<I")
@@ -89,7 +90,7 @@ def _crc(header: bytes, offset: int, data: bytes) -> bytes:
 
 def encode_index(index: Indexing, journal_id: str) -> bytes:
     """The whole of an index file."""
-    count = len(index.of_schedules) // KEYS + 1
+    count = max(len(index.of_schedules) // KEYS, sum(map(len, index.of_schedules.values())) // BUCKET) + 1
     groups = [_Bucket({}, []) for _ in range(count)]
     for schedule_id, postings in index.of_schedules.items():
         groups[_bucket_of(schedule_id, count)].of_schedules[schedule_id] = bytes(postings)
@@ -157,15 +158,15 @@ class IndexFile:
         """The moment after its last entry."""
         return self._middle().after
 
-    def of_schedule(self, schedule_id: str) -> Sequence[Posting]:
+    def of_schedule(self, schedule_id: str) -> Postings:
         """The entries of a schedule."""
         with _doubting(), opened(self._disk, self._path) as read:
             bucket = self._bucket(read, _bucket_of(schedule_id, self._fields.k))
-        return unpacked(self.start.next, bucket.of_schedules.get(schedule_id, b""))
+        return Postings(self.start.next, bucket.of_schedules.get(schedule_id, b""))
 
-    def of_journal(self, kind: str) -> Sequence[Posting]:
+    def of_journal(self, kind: str) -> Postings:
         """The entries of this kind that name no schedule."""
-        return unpacked(self.start.next, self._middle().of_kinds.get(kind, b""))
+        return Postings(self.start.next, self._middle().of_kinds.get(kind, b""))
 
     def blocks(self) -> Sequence[Block]:
         """Its blocks."""

@@ -24,9 +24,9 @@ from duly.projections.index import (
     Facts,
     Moment,
     Posting,
+    Postings,
     decode_facts,
     packed,
-    unpacked,
 )
 
 BLOCK_BYTES: Final = 256 * 1024
@@ -146,13 +146,13 @@ class Indexing:
         elif earliest < block.earliest or latest > block.latest:
             self._open = Block(block.offset, block.before, min(earliest, block.earliest), max(latest, block.latest))
 
-    def of_schedule(self, schedule_id: str) -> Sequence[Posting]:
+    def of_schedule(self, schedule_id: str) -> Postings:
         """The entries of a schedule."""
-        return unpacked(self.start.next, self.of_schedules.get(schedule_id, b""))
+        return Postings(self.start.next, self.of_schedules.get(schedule_id, b""))
 
-    def of_journal(self, kind: str) -> Sequence[Posting]:
+    def of_journal(self, kind: str) -> Postings:
         """The entries of this kind that name no schedule."""
-        return unpacked(self.start.next, self.of_kinds.get(kind, b""))
+        return Postings(self.start.next, self.of_kinds.get(kind, b""))
 
     def blocks(self) -> Sequence[Block]:
         """Its blocks."""

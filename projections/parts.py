@@ -127,10 +127,10 @@ class Parts:
         part = self._part_of(through)
         if part is None:
             return None
-        openings = [one for one in sure(part, lambda: part.of_journal(OPENED)) if one.sequence <= through]
+        openings = sure(part, partial(part.of_journal, OPENED)).between(0, through)
         if not openings:
             return sure(part, lambda: part.before).task_slots
-        [opened] = self._read(part, openings[-1:])
+        [opened] = self._read(part, list(openings.newest(1)))
         return opened.entry.task_slots if isinstance(opened.entry, JournalOpened) else None
 
     def freed(self, since: datetime, through: int, most: int) -> list[Freed]:
@@ -225,10 +225,12 @@ class Parts:
         *,
         newest: int | None = None,
     ) -> list[Found]:
-        lists = [sure(part, lambda: part.of_schedule(schedule_id))]
+        lists = [sure(part, partial(part.of_schedule, schedule_id))]
         lists += [sure(part, partial(part.of_journal, kind)) for kind in kinds]
-        wanted = [one for one in merge(*lists) if after < one.sequence <= through]
-        return self._read(part, wanted if newest is None else wanted[-newest:])
+        lists = [one.between(after, through) for one in lists if one]
+        if newest is not None:
+            lists = [one.newest(newest) for one in lists]
+        return self._read(part, list(lists[0]) if len(lists) == 1 else list(merge(*lists)))
 
     def _read(self, part: Part, postings: Sequence[Posting]) -> list[Found]:
         if not postings:
@@ -248,15 +250,16 @@ class Parts:
 
     def _cut(self, part: Part, data: bytes, begin: int, group: Sequence[Posting]) -> list[Found]:
         found: list[Found] = []
+        name, crc_seed = part.segment.name, self._seed
         for sequence, offset, size, crc in group:
             piece = data[offset - begin : offset - begin + size]
-            if crc32(piece, self._seed) != crc:
+            if crc32(piece, crc_seed) != crc:
                 raise IndexDoubted(f"entry {sequence} has another checksum")
             try:
                 entry = _decode_entry(piece)
             except UNDECODABLE as error:
                 raise IndexDoubted(f"entry {sequence} cannot be decoded: {error}") from error
-            found.append(Found(sequence, entry, part.segment.name, offset))
+            found.append(Found(sequence, entry, name, offset))
         return found
 
 
