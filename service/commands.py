@@ -297,7 +297,7 @@ def environment_of(work: Work, command: Command, files: RunFiles, account: Accou
         "DULY_INPUT": msgspec.json.encode(run.input).decode(),
         "DULY_CHECKPOINT_FILE": str(files.checkpoint.absolute()),
     }
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    inherited = {name: value for name, value in os.environ.items() if name not in told}
     own = {} if account is None else account.environment
     return {**inherited, **own, **command.environment, **{k: v for k, v in told.items() if v is not None}}
 

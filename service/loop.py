@@ -108,6 +108,7 @@ class Loop:
                 if not self._is_replaced(scheduler):
                     raise
             else:
+                self._post(None)  # for those who watch the record
                 return
 
     def _is_replaced(self, scheduler: Scheduler) -> bool:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from duly.journal.errors import JournalError
 from duly.scheduler.clock import Clock
 from duly.service import Closed, Draining, Event, JournalFailed, Opened, Polled, Warned
 from duly.tools.following import Following
@@ -46,7 +48,8 @@ class RunLog:
                 runs = f"{len(at_work)} runs may end within {grace.total_seconds():g} s"
                 self.say("draining", runs if at_work else "nothing is at work")
             case Closed(unrecorded):
-                self.say("closed", f"{len(unrecorded)} results could not be recorded" if unrecorded else "closed")
+                lost = f"{len(unrecorded)} results could not be recorded"
+                self.say("closed", lost if unrecorded else "the journal is closed")
             case Warned(text):
                 self.say("warning", text)
             case Polled(poll):
@@ -65,15 +68,16 @@ class RunLog:
             self._write(printable(f"{'-':>7}  {at:%Y-%m-%d %H:%M:%SZ}  {'-':<20}  {event}: {text}"))
 
     def _decisions(self) -> None:
-        for record in self._following.records():
-            if self._form == "json":
-                row: dict[str, Any] = {"event": "decision", **record_row(record)}
-                self._write(json.dumps({"schema": SCHEMA, **row}))
-            else:
-                self._write(printable(describe_record(record)))
+        with suppress(JournalError, OSError):  # it is out of reach: what is missing is shown when it is back
+            for record in self._following.records():
+                if self._form == "json":
+                    row: dict[str, Any] = {"event": "decision", **record_row(record)}
+                    self._write(json.dumps({"schema": SCHEMA, **row}))
+                else:
+                    self._write(printable(describe_record(record)))
 
     def _write(self, line: str) -> None:
-        with self._lock:
+        with self._lock, suppress(OSError):  # whoever read it has left: the schedules have not
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
 

@@ -17,6 +17,7 @@ import click
 from duly.journal.entries import Entry, RunAbandoned
 from duly.projections import replay
 from duly.scheduler.clock import SystemClock
+from duly.scheduler.errors import SchedulerError
 from duly.service import Command, CommandOf, Event, Host, Opened, Outputs, Polled, Work, stopped_by_signals
 from duly.tools.converging import converge, described
 from duly.tools.declaring import TARGET
@@ -91,7 +92,11 @@ def _reload(settings: Settings, host: Host, log: RunLog) -> None:
         for problem in file.problems:
             log.say("reload-refused", str(problem))
         return
-    changes, refused = converge(host.scheduler, file)
+    try:
+        changes, refused = converge(host.scheduler, file)
+    except SchedulerError as error:
+        log.say("reload-refused", str(error))
+        return
     for problem in refused:
         log.say("refused", str(problem))
     log.say("reloaded", f"{file.source}: {described(changes)}")

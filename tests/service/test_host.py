@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from duly import Cron, ManualClock, Scheduler, SchedulerClosed, WrongRunState
-from duly.journal import read
+from duly.journal import RealDisk, read
 from duly.journal.entries import RunStarted
 from duly.service import Began, Closed, Draining, Ended, Event, Host, Interruption, Opened, Polled, Warned, Work
 from tests.service.hosting import Seen, due, ended, just_now, outcomes, running, until
@@ -216,6 +216,37 @@ def test_calls_are_made_on_the_thread_that_polls(tmp_path: Path):
         host.call(threading.get_ident).result(30)
     with pytest.raises(SchedulerClosed):
         host.run()
+
+
+def test_results_that_come_together_share_one_fsync(tmp_path: Path):
+    class CountingDisk(RealDisk):
+        syncs = 0
+
+        def sync(self, file: int) -> None:
+            self.syncs += 1
+            super().sync(file)
+
+    disk, counted = CountingDisk(), list[int]()
+    finished = threading.Semaphore(0)
+    host = Host.open(tmp_path / "j", {"f": lambda _: finished.release()}, disk=disk)
+
+    def waits(event: Event) -> None:
+        """Holds the host's thread until all have ended."""
+        if isinstance(event, Polled) and len(event.poll.offered) == 8:
+            for _ in range(8):
+                finished.acquire()
+            time.sleep(0.1)
+            counted.append(disk.syncs)
+        elif isinstance(event, Ended):
+            counted.append(disk.syncs)
+
+    host.observe(waits)
+    due(host, *(["f"]))
+    for _ in range(7):
+        host.scheduler.run_now(target="f")
+    with running(host):
+        until(lambda: len(counted) == 9)
+    assert [count - counted[0] for count in counted[1:]] == [1] * 8
 
 
 def test_an_idle_host_sleeps(tmp_path: Path):
