@@ -73,8 +73,9 @@ class Replaying:
         """The commands that this world refused."""
         return self._commands.refused
 
-    def is_estimate(self, schedule_id: str, instant: datetime, sequence: int | None) -> bool:
-        """Whether what this world says of an occurrence rests on how long a run takes that is not on record."""
+    def is_estimate(self, schedule_id: str, sequence: int | None) -> bool:
+        """Whether what this world says of an occurrence of the schedule, in the entry `sequence` or by leaving it
+        undecided, rests on how long a run takes that is not on record."""
         if sequence is not None:
             return sequence in self._estimates
         # Undecided: for want of a slot, or behind a run that does not end in time.

@@ -160,7 +160,7 @@ def _differences(
             scheduled_at=one.scheduled_at,
             recorded=one.one,
             now=one.other,
-            estimate=replaying.is_estimate(one.schedule_id, one.scheduled_at, one.other.sequence),
+            estimate=one.other.disposition != "none" and replaying.is_estimate(one.schedule_id, one.other.sequence),
         )
 
 

@@ -31,6 +31,7 @@ from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.ctl_commands import ctl
 from duly.tools.demo_command import demo
+from duly.tools.diff_command import diff
 from duly.tools.doctor_command import doctor
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.explain_command import explain
@@ -44,6 +45,8 @@ from duly.tools.printable import printable
 from duly.tools.report_command import report
 from duly.tools.run_command import run
 from duly.tools.schedule_commands import import_crontab, upcoming
+from duly.tools.simulate_command import simulate
+from duly.tools.whatif_command import whatif
 
 REMEDIES = {
     errno.ENOSPC: "Make room on that disk, and do it again.",
@@ -84,6 +87,8 @@ def cli(context: click.Context) -> None:
 for command in (verify, replay, dump, log, head, salvage, export, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
 for command in (explain, account, report, history, blame, schedules, show, runs, run, doctor, index, ctl):
+    cli.add_command(command)
+for command in (diff, whatif, simulate):
     cli.add_command(command)
 
 

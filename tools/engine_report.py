@@ -27,9 +27,9 @@ def show_engine_check(journal: str, output: Output) -> int:
     if output.for_people:
         _show(output, found)
     elif output.format is Format.JSONL and not found.ok:
-        output.rows("duly.engine-check/1", {}, "divergences", _rows(found))
+        output.rows("duly.engine_check/1", {}, "divergences", _rows(found))
     else:
-        output.document("duly.engine-check/1", {**_summary(found), "divergences": _rows(found)})
+        output.document("duly.engine_check/1", {**_summary(found), "divergences": _rows(found)})
     return FINE if found.ok else BAD
 
 

@@ -120,7 +120,7 @@ def _warnings(found: WhatIf) -> Iterator[str]:
     for one in found.refused:
         yield f"{one.schedule_id}: entry {one.sequence} ({one.kind}) would be refused: {one.why}"
     if found.lost:
-        yield f"{lost_entries(found.lost)} before this journal was salvaged: they are not replayed"
+        yield f"{lost_entries(found.lost)} before this journal was salvaged: nothing can be said of what they did"
     check = found.check
     if check.divergences:
         part = (
@@ -128,7 +128,7 @@ def _warnings(found: WhatIf) -> Iterator[str]:
         )
         yield f"{part}: see duly replay --engine-check; what is shown holds that, too"
     if check.incomparable:
-        yield f"{counted(check.incomparable, 'recorded poll')} cannot be compared with this version of duly"
+        yield f"{counted(check.incomparable, 'recorded poll')} cannot be checked: see duly replay --engine-check"
 
 
 def _verdict(found: WhatIf) -> str:
