@@ -6,6 +6,7 @@ estimate wherever it is shown; nothing is written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -29,6 +30,10 @@ from duly.tools.supposing import (
     parse_supposition,
 )
 from duly.tools.wording import counted, lost_entries
+
+MOST_TOTALS = 40
+"""How many rows of totals a table has; JSON has them all."""
+MOST_NAMED = 8
 
 
 @click.command(short_help="The record replayed under another policy, as a decision diff.")
@@ -87,17 +92,24 @@ def _show(output: Output, found: WhatIf, count: int) -> None:
 
 
 def _show_totals(output: Output, found: WhatIf) -> None:
-    rows: list[tuple[str, str, str, str]] = []
-    for total in found.totals:
-        kinds = sorted({*total.recorded, *total.now})
-        rows.extend(
-            (total.schedule_id, kind, f"{total.recorded[kind]:,}", f"{total.now[kind]:,}")
-            for kind in kinds
-            if total.recorded[kind] != total.now[kind]
-        )
-    if rows:
-        output.table(("schedule", "became", "recorded", "what if"), rows, right=("recorded", "what if"))
-        output.line()
+    rows = [row for total in found.totals for row in _changed(total.schedule_id, total.recorded, total.now)]
+    if len({schedule_id for schedule_id, *_ in rows}) > 1:
+        recorded, now = Counter[str](), Counter[str]()
+        for total in found.totals:
+            recorded.update(total.recorded)
+            now.update(total.now)
+        rows = [*_changed("all schedules", recorded, now), *rows]
+    if not rows:
+        return
+    output.table(("schedule", "became", "recorded", "what if"), rows[:MOST_TOTALS], right=("recorded", "what if"))
+    if len(rows) > MOST_TOTALS:
+        output.line(f"and {len(rows) - MOST_TOTALS:,} more: see --json")
+    output.line()
+
+
+def _changed(name: str, recorded: Counter[str], now: Counter[str]) -> list[tuple[str, str, str, str]]:
+    kinds = sorted(kind for kind in {*recorded, *now} if recorded[kind] != now[kind])
+    return [(name, kind, f"{recorded[kind]:,}", f"{now[kind]:,}") for kind in kinds]
 
 
 def _cells(one: Difference) -> tuple[str, ...]:
@@ -112,7 +124,8 @@ def _remarks(found: WhatIf) -> Iterator[str]:
     if found.shifted_runs:
         yield f"{counted(found.shifted_runs, 'run')} began at another time and took as long as recorded"
     if found.estimated_runs:
-        taken = ", ".join(f"{name} {describe_duration(one)}" for name, one in found.durations.items())
+        taken = ", ".join(f"{name} {describe_duration(one)}" for name, one in [*found.durations.items()][:MOST_NAMED])
+        taken += f" and {len(found.durations) - MOST_NAMED} more" if len(found.durations) > MOST_NAMED else ""
         yield f"{counted(found.estimated_runs, 'run')} that never ended on record: an estimate, taken to last {taken}"
 
 
