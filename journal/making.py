@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from duly.journal.disk import Disk
-from duly.journal.errors import ForeignJournal, JournalLocked
+from duly.journal.errors import ForeignJournal, JournalError, JournalLocked, UnreadableJournal
 from duly.journal.format import MAX_HEADER
 from duly.journal.ownership import canonical
 from duly.journal.real_disk import RealDisk
@@ -32,6 +32,11 @@ def new_journal(disk: Disk, to: str | os.PathLike[str], at: datetime) -> Generat
     Raises ForeignJournal where the folder is not empty, and the journal's errors.
     """
     folder = canonical(to)
+    with _told_as_a_copy(folder):
+        yield from _made(disk, folder, at)
+
+
+def _made(disk: Disk, folder: Path, at: datetime) -> Generator[Journal]:
     before = _names(disk, folder)
     with nothing_left(disk, folder):
         journal = Journal.open(folder, now=at, disk=disk) if not before else None
@@ -51,6 +56,24 @@ def new_journal(disk: Disk, to: str | os.PathLike[str], at: datetime) -> Generat
             _remove_folder(disk, folder)
         raise
     journal.close()
+
+
+@contextmanager
+def _told_as_a_copy(folder: Path) -> Generator[None]:
+    """What the system says of a journal that nobody will ever open is no advice to open it again."""
+    try:
+        yield
+    except JournalError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, OSError):
+            cause = cause.__cause__
+        if cause is None or error.path is None or not error.path.is_relative_to(folder):
+            raise  # it is about something else: the original, for example
+        raise UnreadableJournal(
+            f"the copy cannot be written: {cause}",
+            path=folder,
+            hint="Look at the disk's space and the permissions, and do it again: nothing was left there",
+        ) from error
 
 
 @contextmanager

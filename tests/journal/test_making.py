@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from duly.journal import ForeignJournal, Journal, JournalError, JournalLocked, RealDisk, salvage, verify
+from duly.journal import (
+    ForeignJournal,
+    Journal,
+    JournalError,
+    JournalLocked,
+    RealDisk,
+    UnreadableJournal,
+    salvage,
+    verify,
+)
 from duly.journal.making import new_journal, nothing_left
 from tests.journal.samples import NOW, fill, note
 
@@ -38,16 +47,26 @@ class Failing(RealDisk):
 def test_a_salvage_that_finds_no_room_leaves_nothing_and_can_be_repeated(tmp_path: Path):
     fill(tmp_path / "old", 20, each=2)
     failed = 0
+    told: set[tuple[str, str]] = set()
     for at in range(100):
         try:
             salvage(tmp_path / "old", tmp_path / "new", NOW, target=Failing(at))
-        except JournalError:
+        except JournalError as error:
             failed += 1
             assert not (tmp_path / "new").exists(), f"after a failure at call {at}"
+            told.add((error.message, error.hint.partition(": ")[2]))
         else:
             break
     assert failed > 8
+    assert told == {("the copy cannot be written: [Errno 28] No space left on device", "nothing was left there")}
     assert verify(tmp_path / "new").entries == 40
+
+
+def test_a_failure_to_read_the_original_is_told_of_the_original(tmp_path: Path):
+    fill(tmp_path / "old", 2)
+    with pytest.raises(UnreadableJournal, match="old"), new_journal(RealDisk(), tmp_path / "new", NOW):
+        raise UnreadableJournal("it cannot be read", path=tmp_path / "old", hint="") from OSError(errno.EIO, "bad")
+    assert not (tmp_path / "new").exists()
 
 
 def test_an_empty_folder_that_was_there_stays(tmp_path: Path):
