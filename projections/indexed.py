@@ -136,11 +136,26 @@ class IndexedJournal:
         """Takes in what was appended since."""
         if not self._parts and not self._keep:
             self._refuse_many()
+        if self._is_unchanged():
+            return
         try:
             self._read_on()
         except UnconfirmedGone:
             self._begin_anew()
             self._read_on()
+
+    def _is_unchanged(self) -> bool:
+        """Whether it is plain that there is nothing new: the segment ends where it ended, and the next one is not
+        there. That can be said only of what is durable: all else may have been replaced."""
+        if not self._parts or self._reader.durable < self._parts[-1].end.next - 1:
+            return False
+        segment, end = self._parts[-1].segment, self._parts[-1].end
+        try:
+            self.disk.close(self.disk.open(self.path / Segment(segment.number + 1, end.next).name))
+        except FileNotFoundError:
+            with reading(self.path), opened(self.disk, self.path / segment.name) as read:
+                return len(read(end.offset - 1, 2)) == 1
+        return False
 
     def _refuse_many(self) -> None:
         try:

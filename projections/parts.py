@@ -236,30 +236,28 @@ class Parts:
         if not postings:
             return []
         path = self._folder / part.segment.name
-        found: list[Found] = []
         with reading(path):
             file = self._disk.open(path)
             try:
-                for group in _grouped(postings):
-                    begin, end = group[0].offset, group[-1].offset + group[-1].size
-                    data = self._disk.read(file, begin, end - begin)
-                    found += sure(part, partial(self._cut, part, data, begin, group))
+                return sure(part, lambda: self._cut(part.segment.name, file, postings))
             finally:
                 self._disk.close(file)
-        return found
 
-    def _cut(self, part: Part, data: bytes, begin: int, group: Sequence[Posting]) -> list[Found]:
+    def _cut(self, segment: str, file: int, postings: Sequence[Posting]) -> list[Found]:
         found: list[Found] = []
-        name, crc_seed = part.segment.name, self._seed
-        for sequence, offset, size, crc in group:
-            piece = data[offset - begin : offset - begin + size]
-            if crc32(piece, crc_seed) != crc:
-                raise IndexDoubted(f"entry {sequence} has another checksum")
-            try:
-                entry = _decode_entry(piece)
-            except UNDECODABLE as error:
-                raise IndexDoubted(f"entry {sequence} cannot be decoded: {error}") from error
-            found.append(Found(sequence, entry, name, offset))
+        read, crc_seed = self._disk.read, self._seed
+        for group in _grouped(postings):
+            begin = group[0].offset
+            data = read(file, begin, group[-1].offset + group[-1].size - begin)
+            for sequence, offset, size, crc in group:
+                piece = data[offset - begin : offset - begin + size]
+                if crc32(piece, crc_seed) != crc:
+                    raise IndexDoubted(f"entry {sequence} has another checksum")
+                try:
+                    entry = _decode_entry(piece)
+                except UNDECODABLE as error:
+                    raise IndexDoubted(f"entry {sequence} cannot be decoded: {error}") from error
+                found.append(Found(sequence, entry, segment, offset))
         return found
 
 
