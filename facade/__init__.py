@@ -14,6 +14,8 @@ if __name__ != "duly":
     raise ImportError(f"this is the package duly, not {__name__}: pip install it (-e . in a checkout) and import duly")
 
 if TYPE_CHECKING:
+    from duly.journal.entries import ErrorInfo as ErrorInfo
+    from duly.journal.entries import TornTail as TornTail
     from duly.journal.errors import Error as Error
     from duly.journal.errors import ForeignJournal as ForeignJournal
     from duly.journal.errors import JournalCorrupt as JournalCorrupt
@@ -57,6 +59,13 @@ if TYPE_CHECKING:
     from duly.scheduler.errors import UnknownSchedule as UnknownSchedule
     from duly.scheduler.errors import WrongRunState as WrongRunState
     from duly.scheduler.execution import Attempt as Attempt
+    from duly.scheduler.execution import RunContext as RunContext
+    from duly.scheduler.explanations import Explanation as Explanation
+    from duly.scheduler.explanations import Revision as Revision
+    from duly.scheduler.explanations import RunFacts as RunFacts
+    from duly.scheduler.explanations import SlotTaken as SlotTaken
+    from duly.scheduler.explanations import Step as Step
+    from duly.scheduler.explanations import Voided as Voided
     from duly.scheduler.inputs import occurrence as occurrence
     from duly.scheduler.inspection import Upcoming as Upcoming
     from duly.scheduler.polls import Poll as Poll
@@ -76,12 +85,14 @@ PUBLIC = MappingProxyType(
         for module, names in {
             "journal.errors": "Error ForeignJournal JournalCorrupt JournalError "
             "JournalLocked JournalPoisoned LockUnsupported UnconfirmedGone UnencodableEntry UnreadableJournal",
+            "journal.entries": "ErrorInfo TornTail",
             "scheduler.clock": "Clock ManualClock SystemClock",
             "scheduler.decisions.questions": "Invocation Target",
             "projections": "Anomaly BadCursor Block NotRecorded Page Row Run Schedule State",
             "scheduler.decisions.runs": "Completed Failed Interrupted StillRunning",
             "scheduler.embedded": "Scheduler",
-            "scheduler.execution": "Attempt",
+            "scheduler.execution": "Attempt RunContext",
+            "scheduler.explanations": "Explanation Revision RunFacts SlotTaken Step Voided",
             "scheduler.inputs": "occurrence",
             "scheduler.inspection": "Upcoming",
             "scheduler.polls": "Poll",

@@ -14,9 +14,9 @@ Rules kept here:
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -106,6 +106,9 @@ class Reader:
         """What the side file of a broken rewrite keeps of the last segment."""
         self._unconfirmed = Unconfirmed()
         self._is_second_opinion = False
+
+    decode: Callable[[bytes], Any] = staticmethod(decode_line)
+    """How a line is decoded. An index cuts lines up instead."""
 
     @property
     def place(self) -> Place:
@@ -239,8 +242,10 @@ class Reader:
             try:
                 read, size = self._overlaid(segment, file)
                 sealed = self._number < len(self._listed)
-                if self._scan is None and not self._start(segment, path, read, sealed, size):
-                    return False
+                if self._scan is None:
+                    if not self._start(segment, path, read, sealed, size):
+                        return False
+                    self._leap(segment, path, read)
                 while True:
                     scan = self._again(path, read)
                     yield from self._scanned(scan, segment, after)
@@ -299,6 +304,9 @@ class Reader:
         self.segments += 1
         return True
 
+    def _leap(self, segment: Segment, path: Path, read: Read) -> None:
+        """For a reader that knows what the segment begins with: it may put the scan behind that."""
+
     def _own_mark(self) -> Mark | None:
         return self.mark if self.mark is not None and self.mark.journal_id == self.journal_id else None
 
@@ -311,7 +319,7 @@ class Reader:
         name = segment.name
         unconfirmed = self._unconfirmed
         h = scan.h
-        for offset, line in scan.run(decode_line):
+        for offset, line in scan.run(self.decode):
             if mark is not None and vouches_for_another(mark, segment.number, offset, scan.place):
                 self._hopeless = True
                 raise rewritten_record(scan.path, offset, mark)

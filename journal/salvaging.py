@@ -7,7 +7,7 @@ Rules kept here:
   ids, keep their meaning.
 - No sequence that may have been given out is given out again: what HEAD, a later segment or a line that is not believed
   tells of, and is not there at the end, is lost too, and marked as such.
-- The copy is a new journal with a new id: nobody can take it for the original.
+- The copy is a new journal with a new id: nobody can take it for the original. One that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from duly.journal.disk import Disk
 from duly.journal.entries import EntryLost
 from duly.journal.errors import ForeignJournal, UnreadableJournal
 from duly.journal.format import MAX_HEADER, Header, crc_fits, envelopes, fits, parse_header, seed
+from duly.journal.making import new_journal
 from duly.journal.mark import Mark, read_mark
 from duly.journal.ownership import canonical
 from duly.journal.real_disk import RealDisk
@@ -72,9 +73,8 @@ def salvage(
     disk = RealDisk() if disk is None else disk
     target = disk if target is None else target
     source = _Source(disk, canonical(path))
-    _refuse_taken(target, canonical(to))
     copied, lost = 0, list[Lost]()
-    with Journal.open(to, now=at, disk=target) as journal:
+    with new_journal(target, to, at) as journal:
 
         def lose(through: int) -> None:
             first = journal.last_sequence + 1
@@ -105,15 +105,6 @@ def _segments(disk: Disk, folder: Path) -> list[Path]:
     if not found:
         raise ForeignJournal("the folder holds no segments", path=folder, hint="Look at the path")
     return [folder / name for name in found]
-
-
-def _refuse_taken(disk: Disk, folder: Path) -> None:
-    try:
-        taken = bool(disk.names(folder))
-    except FileNotFoundError:
-        return
-    if taken:
-        raise ForeignJournal("the folder is not empty", path=folder, hint="Salvage into a new folder")
 
 
 def _journal_id(disk: Disk, folder: Path, files: list[Path], mark: Mark | None) -> str:

@@ -306,6 +306,8 @@ class History:
         row.error = run.error
         row.started_at = run.started_at
         row.ended_at = run.ended_at
+        if run.ended and run.attempt_id is None:
+            del self._runs[run_id]  # nothing more is told of it, and a record has many
 
 
 def _told(entry: OccurrenceSkipped) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from duly.journal import read
 from duly.journal.errors import Error, UnconfirmedGone
 from duly.projections.history import History, Page, page_of
+from duly.projections.indexed import IndexedJournal, entries_about
 from duly.projections.state import NotRecorded, State
 
 
@@ -62,10 +63,8 @@ class ReplayedState(State):
         if schedule_id not in self.by_id:
             raise NotRecorded(f"there is no schedule {schedule_id!r} after entry {self.sequence}")
         history = History(schedule_id)
-        for record in read(self.path):
-            if record.sequence > self.sequence:
-                break
-            history.apply(record.sequence, record.entry)
+        for sequence, entry in entries_about(IndexedJournal(self.path), schedule_id, through=self.sequence):
+            history.apply(sequence, entry)
         return page_of(history.table(), after, limit)
 
     def read_on(self, *, through: int | None, confirmed: bool) -> None:

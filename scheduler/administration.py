@@ -141,7 +141,7 @@ class Administration(Inspection):
 
         def decide() -> Schedule[OccurrenceSource]:
             found = self._state.by_id.get(schedule_id)
-            if found is not None and not found.deleted and _is_as_declared(found, definition):
+            if found is not None and not found.deleted and is_as_declared(found, definition):
                 return self._shown(found)
             command = self._command(actor, note, request, now=self._usable_now())
             if not self._is_repeated(command, schedule_id, ScheduleCreated, ScheduleEdited):
@@ -351,7 +351,8 @@ class Administration(Inspection):
         return view(schedule, self._shown_trigger(schedule))
 
 
-def _is_as_declared(schedule: ScheduleState, definition: Definition) -> bool:
+def is_as_declared(schedule: ScheduleState, definition: Definition) -> bool:
+    """Whether declaring this definition changes nothing: it is equal, or of a one-shot that is finished."""
     if not changed_fields(schedule.definition, definition):
         return True
     finished = schedule.exhausted and isinstance(definition.trigger, OneShotRule)

@@ -6,14 +6,12 @@ an edit are compared with the revision before, never with what is now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from duly.journal import read
 from duly.journal.entries import (
     CalendarChanged,
     Definition,
@@ -33,7 +31,7 @@ from duly.journal.entries import (
     ScheduleUnpaused,
 )
 from duly.projections.history import History, Row
-from duly.scheduler.explaining import unknown_schedule
+from duly.scheduler.lookups import Record, about
 from duly.scheduler.sources import SourceFactory
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.waiting import waiting_rows
@@ -80,7 +78,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def occurrences_of(
-    journal: Path | str | Iterable[tuple[int, Entry]],
+    journal: Record,
     schedule_id: str,
     *,
     now: datetime | None = None,
@@ -91,32 +89,24 @@ def occurrences_of(
     Raises UnknownSchedule, and the journal's errors.
     """
     history = History(schedule_id)
-    ids: set[str] = set()
-    for sequence, entry in entries_of(journal):
-        if isinstance(entry, ScheduleCreated):
-            ids.add(entry.schedule_id)
+    for sequence, entry in about(journal, schedule_id):
         history.apply(sequence, entry)
-    if history.schedule is None:
-        raise unknown_schedule(schedule_id, ids)
     rows = history.table()
-    if now is not None:
+    if now is not None and history.schedule is not None:
         rows += waiting_rows(history.schedule, now, lambda rule: trigger_of(rule, sources))
     return tuple(sorted(rows, key=lambda row: row.key))
 
 
-def changes_of(journal: Path | str | Iterable[tuple[int, Entry]], schedule_id: str) -> tuple[Change, ...]:
+def changes_of(journal: Record, schedule_id: str) -> tuple[Change, ...]:
     """Who changed the schedule, or had something done with it, in the order of the record.
 
     Raises UnknownSchedule, and the journal's errors.
     """
     changes: list[Change] = []
-    ids: set[str] = set()
     before: Definition | None = None
     revision = 0
-    for sequence, entry in entries_of(journal):
-        if isinstance(entry, ScheduleCreated):
-            ids.add(entry.schedule_id)
-        if getattr(entry, "schedule_id", None) != schedule_id or not _is_change(entry):
+    for sequence, entry in about(journal, schedule_id):
+        if getattr(entry, "schedule_id", None) != schedule_id or not is_change(entry):
             continue
         fields: tuple[FieldChange, ...] = ()
         if isinstance(entry, ScheduleCreated | ScheduleEdited):
@@ -135,19 +125,11 @@ def changes_of(journal: Path | str | Iterable[tuple[int, Entry]], schedule_id: s
                 entry=entry,
             )
         )
-    if schedule_id not in ids:
-        raise unknown_schedule(schedule_id, ids)
     return tuple(changes)
 
 
-def entries_of(journal: Path | str | Iterable[tuple[int, Entry]]) -> Iterable[tuple[int, Entry]]:
-    """The entries of the journal at a path, or those that are given."""
-    if isinstance(journal, Path | str):
-        return ((record.sequence, record.entry) for record in read(journal))
-    return journal
-
-
-def _is_change(entry: Entry) -> bool:
+def is_change(entry: Entry) -> bool:
+    """Whether the entry is something that somebody did to a schedule, or had done with it."""
     return isinstance(entry, _CHANGES) or (isinstance(entry, RunAbandoned) and entry.cause == "operator")
 
 

@@ -74,6 +74,10 @@ class Scheduler(Polling, Administration, Execution):
 
         Raises JournalLocked, LockUnsupported, JournalCorrupt, ForeignJournal, UnreadableJournal, DefinitionError.
         """
+        _check_what_the_host_brings(path, clock, lock_timeout, sources)
+        for name, callback in (("targets", targets), ("preflight", preflight)):
+            if callback is not None and not callable(callback):
+                raise DefinitionError(name, callback, "is no function", "Give a function, or leave it out.")
         check_count("task_slots", task_slots)
         check_count("batch", batch)
         _check_tolerance(clock_tolerance)
@@ -167,6 +171,21 @@ def _described(changes: tuple[CalendarChanged, ...]) -> tuple[str, ...]:
         f"schedule {change.schedule_id}: {change.was.isoformat()} is no instant of it by this machine's calendar"
         for change in changes
     )
+
+
+def _check_what_the_host_brings(path: object, clock: object, lock_timeout: object, sources: object) -> None:
+    """Refuses, before anything is touched, what would fail later in words that tell nobody what to do."""
+    if not isinstance(path, str | os.PathLike):
+        raise DefinitionError("path", path, "is no path", "Give the journal's folder, as a str or a Path.")
+    if clock is not None and not all(callable(getattr(clock, name, None)) for name in ("now", "monotonic", "wait")):
+        raise DefinitionError("clock", clock, "is no Clock", "Give a ManualClock, your own Clock, or leave it out.")
+    seconds = lock_timeout.total_seconds() if isinstance(lock_timeout, timedelta) else lock_timeout
+    if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0):
+        raise DefinitionError(
+            "lock_timeout", lock_timeout, "is no time to wait", "Give seconds or a timedelta, or None."
+        )
+    if sources is not None and not isinstance(sources, Mapping):
+        raise DefinitionError("sources", sources, "is no mapping", "Give a dict of names to factories.")
 
 
 def _check_tolerance(tolerance: object) -> None:

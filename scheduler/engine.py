@@ -21,26 +21,19 @@ from duly.journal.entries import (
     ClockRegressed,
     Entry,
     IntervalSkipped,
-    JournalOpened,
     OccurrenceAdmitted,
     OccurrenceSkipped,
     OccurrenceSuperseded,
     RunStarted,
     ScheduleBlocked,
-    TriggerRule,
+    SourceRule,
 )
 from duly.projections import State
-from duly.projections.schedules import ScheduleState
-from duly.scheduler.agenda import Agenda
-from duly.scheduler.answers import driven
-from duly.scheduler.decisions.admission import ENGINE, decide_poll, decide_regression
-from duly.scheduler.decisions.plans import PollRequest
+from duly.scheduler.decisions.admission import ENGINE
 from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Refusal, Target
 from duly.scheduler.decisions.recovery import AT_OPENING
-from duly.scheduler.errors import TriggerError
-from duly.scheduler.roster import Roster
-from duly.scheduler.sources import OccurrenceSource, SourceFactory
-from duly.scheduler.triggers import trigger_of
+from duly.scheduler.sources import SourceFactory
+from duly.scheduler.worlds import World
 
 _DECIDED: Final = (OccurrenceAdmitted, OccurrenceSkipped, OccurrenceSuperseded, IntervalSkipped, CandidateHeld)
 _IN_A_POLL: Final = (*_DECIDED, ScheduleBlocked, RunStarted)
@@ -77,96 +70,90 @@ def check_lines(
     lines: Iterable[tuple[int, Sequence[Entry]]], *, sources: Mapping[str, SourceFactory] | None = None
 ) -> EngineCheck:
     """Checks these batches, each with its first sequence, from the beginning of a journal on."""
-    checker = _Checker(dict(sources or {}))
+    checker = EngineChecker(dict(sources or {}))
     for first, entries in lines:
         checker.check(first, tuple(entries))
-    return EngineCheck(polls=checker.polls, incomparable=checker.incomparable, divergences=tuple(checker.divergences))
+    return checker.found
 
 
-class _Checker:
+class EngineChecker:
+    """Follows a record batch by batch, and decides each of its polls anew."""
+
     def __init__(self, sources: Mapping[str, SourceFactory]) -> None:
-        self.state = State()
+        self.world = World(sources)
         self.polls = 0
         self.incomparable = 0
         self.divergences: list[Divergence] = []
+        self.starts = True
+        """Whether the host lets its polls start what they offer, as far as the record has shown."""
         self._sources = sources
-        self._agenda = Agenda(self._source_of)
-        self._faults: tuple[ScheduleBlocked, ...] = ()
+
+    @property
+    def found(self) -> EngineCheck:
+        """What was found so far."""
+        return EngineCheck(polls=self.polls, incomparable=self.incomparable, divergences=tuple(self.divergences))
 
     def check(self, first: int, entries: tuple[Entry, ...]) -> None:
         """Compares one batch, if a poll made it, then folds it in."""
-        if _is_poll(entries):
+        if is_poll(entries):
             self._compare(first, entries)
         elif any(isinstance(entry, ClockRegressed) for entry in entries):
             self._compare_regression(first, entries)
-        self._fold(first, entries)
+        self.world.fold(first, entries)
+
+    def leaves_undecided(self, now: datetime) -> bool:
+        """Whether a poll at `now` would have decided something: as nothing is recorded there, there was none."""
+        if self.world.regression(now) is not None:
+            return True
+        if not self.world.due(now) and not (self.starts and self.world.state.pending):
+            return False
+        return bool(self._decided(now, (), start=self.starts))
 
     def _compare(self, first: int, recorded: tuple[Entry, ...]) -> None:
-        settings = self.state.opened
-        if settings is None or settings.engine != ENGINE or self.state.lost:
+        now = recorded[0].at
+        started = any(isinstance(one, RunStarted) for one in recorded)
+        admitted = any(isinstance(one, OccurrenceAdmitted) for one in recorded)
+        starts = started if started or admitted else self.starts
+        if not self._is_comparable(now):
             self.incomparable += 1
+            self.starts = starts
             return
         self.polls += 1
-        now = recorded[0].at
-        self._faults = tuple(entry for entry in recorded if isinstance(entry, ScheduleBlocked))
-        decided = self._decided(now, settings, recorded, start=any(isinstance(one, RunStarted) for one in recorded))
-        if decided != recorded and not any(isinstance(one, RunStarted) for one in recorded):
+        decided = self._decided(now, recorded, start=starts)
+        if decided != recorded and not started:
             # A poll that starts its runs and was cut before the first one leaves no start to know it by.
-            decided = self._decided(now, settings, recorded, start=True)
-        self._faults = ()
+            starts = not starts
+            decided = self._decided(now, recorded, start=starts)
+        self.starts = starts
         if decided != recorded:
             self.divergences.append(Divergence(first, recorded, decided))
 
-    def _decided(
-        self, now: datetime, settings: JournalOpened, recorded: tuple[Entry, ...], *, start: bool
-    ) -> tuple[Entry, ...]:
-        # All that might be decided is looked at, also where the live poll knew that nothing could be.
-        due = Roster(self._agenda.due(now).instants.items())
-        for schedule_id in (*self._agenda.queued.instants, *(fault.schedule_id for fault in self._faults)):
-            due.add(schedule_id, now)
-        request = PollRequest(
-            now=now,
-            task_slots=settings.task_slots,
-            batch=settings.batch,
-            due=due,
-            queued=Roster(),
-            source_of=self._source_for,
-            start=start,
-        )
-        regression = decide_regression(self.state, now, settings.clock_tolerance)
-        plan = driven(decide_poll(self.state, request), _Record(self.state, recorded).answer_to)
+    def _is_comparable(self, now: datetime) -> bool:
+        """Whether the record says all that the decision rests on: not for another engine, what is lost, or a trigger
+        of the host that this process does not have."""
+        state = self.world.state
+        if state.opened is None or state.opened.engine != ENGINE or state.lost:
+            return False
+        rules = (state.by_id[one].definition.trigger for one in self.world.due(now))
+        return not any(isinstance(rule, SourceRule) and rule.source not in self._sources for rule in rules)
+
+    def _decided(self, now: datetime, recorded: tuple[Entry, ...], *, start: bool) -> tuple[Entry, ...]:
+        faults = [entry for entry in recorded if isinstance(entry, ScheduleBlocked)]
+        answers = RecordedAnswers(self.world.state, recorded)
+        regression = self.world.regression(now)
+        plan = self.world.decide(now, start=start, answer_to=answers.answer_to, faults=faults)
         return plan.entries if regression is None else (regression, *plan.entries)
 
     def _compare_regression(self, first: int, recorded: tuple[Entry, ...]) -> None:
-        settings = self.state.opened
-        if settings is None:
+        if self.world.state.opened is None:
             return
-        decided = decide_regression(self.state, recorded[0].at, settings.clock_tolerance)
+        decided = self.world.regression(recorded[0].at)
         observed = tuple(entry for entry in recorded if not isinstance(entry, ClockJumped))
         if observed != (decided,):
             self.divergences.append(Divergence(first, recorded, () if decided is None else (decided,)))
 
-    def _fold(self, first: int, entries: tuple[Entry, ...]) -> None:
-        for sequence, entry in enumerate(entries, first):
-            self.state.apply(sequence, entry)
-        touched = {getattr(entry, "schedule_id", None) for entry in entries}
-        everything = any(isinstance(entry, ClockRegressed) for entry in entries)
-        for schedule_id in self.state.by_id if everything else touched:
-            schedule = self.state.by_id.get(schedule_id or "")
-            if schedule is not None:
-                self._agenda.refresh(schedule)
 
-    def _source_of(self, rule: TriggerRule) -> OccurrenceSource:
-        return trigger_of(rule, self._sources)
-
-    def _source_for(self, schedule: ScheduleState) -> OccurrenceSource:
-        for fault in self._faults:
-            if fault.schedule_id == schedule.id:
-                raise TriggerError(fault.reason)
-        return self._source_of(schedule.definition.trigger)
-
-
-class _Record:
+class RecordedAnswers:
     """Answers a decision's questions as the host did, as far as the recorded outcome tells."""
 
     def __init__(self, state: State, recorded: tuple[Entry, ...]) -> None:
@@ -191,7 +178,8 @@ class _Record:
         return Target(question.name, pinned)
 
 
-def _is_poll(entries: tuple[Entry, ...]) -> bool:
+def is_poll(entries: Sequence[Entry]) -> bool:
+    """Whether a batch is one that a poll decides."""
     return all(isinstance(entry, _IN_A_POLL) and _by_itself(entry) for entry in entries) and any(
         isinstance(entry, (*_DECIDED, ScheduleBlocked)) for entry in entries
     )

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from heapq import heappop, heappush
-from itertools import takewhile
 
 import msgspec
 
-from duly.journal import read
 from duly.projections import Run, Schedule
 from duly.projections.history import History, Page, Row, page_of
 from duly.projections.runs import RunState, occurrence_id
@@ -24,6 +22,7 @@ from duly.scheduler.definitions import check_count
 from duly.scheduler.errors import TriggerError, UnknownRun
 from duly.scheduler.explaining import explain
 from duly.scheduler.explanations import Explanation
+from duly.scheduler.lookups import about
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 from duly.scheduler.waiting import waiting_rows
@@ -139,10 +138,9 @@ class Inspection(Shell):
 
         through, waiting = self._exclusively(look)
         history = History(schedule_id)
-        for record in read(self._journal.path):
-            if record.sequence > through:
-                break
-            history.apply(record.sequence, record.entry)
+        with self._indexes.lent() as journal:
+            for sequence, entry in about(journal, schedule_id, through=through):
+                history.apply(sequence, entry)
         return page_of(sorted([*history.table(), *waiting], key=lambda row: row.key), after, limit)
 
     def explain(self, schedule_id: str, instant: datetime) -> Explanation:
@@ -151,9 +149,8 @@ class Inspection(Shell):
         Raises UnknownSchedule, DefinitionError for a naive instant.
         """
         through, now = self._exclusively(lambda: (self._state.sequence, self._clock.now()))
-        records = takewhile(lambda record: record.sequence <= through, read(self._journal.path))
-        entries = ((record.sequence, record.entry) for record in records)
-        return explain(entries, schedule_id, instant, sources=self._sources, now=now)
+        with self._indexes.lent() as journal:
+            return explain(journal, schedule_id, instant, sources=self._sources, now=now, through=through)
 
     def digest(self) -> str:
         """The digest of the folded state, equal to that of a replay of the journal."""

@@ -127,7 +127,8 @@ class _Judgement:
         return any(isinstance(step.entry, CandidateHeld) and step.sequence > voided for step in self.thread.steps)
 
     def _slots_now(self) -> tuple[SlotTaken, ...]:
-        return tuple(self.story.slots_of(self.thread, max(self.now, self.story.last_at)))
+        setting = self.story.setting
+        return tuple(setting.slots(self.instant, max(self.now, setting.last_at)))
 
     def _doubt(self) -> str:
         """What to say where this machine's calendar has no such occurrence."""
@@ -167,7 +168,7 @@ class _Judgement:
         if is_kept(history, sorted(history.rows), self.reign.revision, instant):
             return self._made("kept", "it lies between decisions that were made ahead and stay, and counts as decided")
         if instant <= schedule.consumed_through:
-            lost = f"; {_lost(self.story.lost)}" if self.story.lost else ""
+            lost = f"; {_lost(self.story.setting.lost)}" if self.story.setting.lost else ""
             return self._made("unaccounted", f"the record is past it and says nothing about it{lost}")
         if schedule.deleted:
             return self._made(
@@ -184,7 +185,8 @@ class _Judgement:
         why = self._off()
         if why:
             return self._made("waiting", f"it is due and undecided: {why}", detail=why, lateness=late)
-        free = self.story.opened is None or len(self.story.holding) < self.story.opened.task_slots
+        setting = self.story.setting
+        free = setting.task_slots is None or setting.taken < setting.task_slots
         if free:
             rule = "it is due and undecided: the next poll decides it"
             return self._made("waiting", rule, lateness=late)
@@ -256,7 +258,7 @@ class _Judgement:
     def _task_slots(self) -> int | None:
         if self.thread.entry is not None:
             return self.thread.task_slots
-        return None if self.story.opened is None else self.story.opened.task_slots
+        return self.story.setting.task_slots
 
     # The calendar
 

@@ -27,6 +27,7 @@ from duly.projections.runs import RUN_ENTRIES, recorded_run
 from duly.projections.schedules import ScheduleState, rule_copy
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.answers import HostAnswers
+from duly.scheduler.calling import explained
 from duly.scheduler.clock import Clock
 from duly.scheduler.decisions.administration import Command
 from duly.scheduler.definitions import check_words
@@ -39,6 +40,7 @@ from duly.scheduler.errors import (
     UnknownSchedule,
 )
 from duly.scheduler.instants import in_range
+from duly.scheduler.lookups import OwnIndexes
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
 from duly.scheduler.triggers import INTERNED, trigger_of
 
@@ -51,6 +53,7 @@ CHUNK_BYTES: Final = 1 << 20
 class Shell:
     """What all parts of the Scheduler share."""
 
+    @explained("Scheduler", 'Open a journal: Scheduler.open("state/").')
     def __init__(  # noqa: PLR0913 - what an owner brings
         self,
         journal: Journal,
@@ -62,6 +65,7 @@ class Shell:
         actor: str,
     ) -> None:
         self._journal = journal
+        self._indexes = OwnIndexes(journal.path)
         self._state = state
         self._clock = clock
         self._answers = answers

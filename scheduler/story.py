@@ -2,19 +2,21 @@
 
 Rules: which decisions hold and which are void is taken from the history; beside it stand the entries that name an
 instant, the revisions, the runs that are spoken of, and which runs held task slots meanwhile. Nothing is asked of a
-calendar, and what is kept follows the asked instants and the open runs, not the length of the record.
+calendar, and what is kept follows the asked instants and the open runs, not the length of the record. An entry costs
+what it concerns: an instant, a run's instant, or, where a span or a step back of the clock may hold any, all of them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from duly.journal.entries import (
+    CandidateHeld,
     ClockRegressed,
     Entry,
     EntryLost,
@@ -39,6 +41,7 @@ from duly.scheduler.explanations import Became, Revision, RunFacts, SlotTaken, S
 
 MOST_SLOTS: Final = 100
 """How many runs that held a task slot are told of one occurrence: the newest."""
+_STEPS_BACK: Final = (ClockRegressed, ScheduleRebaselined)
 _FREEING: Final = (RunCompleted, RunFailed, RunInterrupted, RunAbandoned)
 
 
@@ -54,25 +57,67 @@ class Thread:
         self.slots: list[SlotTaken] = []
         self.task_slots: int | None = None
         self.run_id: int | None = None
-        self.freed: deque[SlotTaken] = deque(maxlen=MOST_SLOTS)
 
 
-class Story:
-    """The fold of a record as far as some instants of one schedule need it."""
+class Surroundings(Protocol):
+    """What the stories of a record ask of everything that is not their schedule's own."""
 
-    def __init__(self, schedule_id: str, instants: Iterable[datetime]) -> None:
-        self.history = History(schedule_id)
-        self.threads = {instant: Thread(instant) for instant in instants}
-        self.revisions: dict[int, Revision] = {}
+    @property
+    def ids(self) -> Collection[str]:
+        """The schedules that were ever created."""
+        ...
+
+    @property
+    def last_at(self) -> datetime:
+        """The last clock reading in the supported range."""
+        ...
+
+    @property
+    def lost(self) -> int:
+        """How many entries were lost."""
+        ...
+
+    @property
+    def task_slots(self) -> int | None:
+        """How many task slots the owner has; None before there was one."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """How many of them are taken."""
+        ...
+
+    def slots(self, since: datetime, until: datetime) -> list[SlotTaken]:
+        """The task slots that were taken at any time from `since` to `until`, the newest of them."""
+        ...
+
+    def apply(self, entry: Entry) -> None:
+        """Folds one entry in."""
+        ...
+
+
+class Setting:
+    """What all stories of one record share: its schedules, its clock, its owner, and who held the task slots."""
+
+    def __init__(self) -> None:
         self.ids: set[str] = set()
         self.last_at = FIRST_INSTANT
         self.opened: JournalOpened | None = None
         self.lost = 0
-        self.spenders: dict[int, Entry] = {}
         self.holding: dict[int, SlotTaken] = {}
-        self.runs: dict[int, RunFacts] = {}
+        self._freed: deque[SlotTaken] = deque(maxlen=MOST_SLOTS)
 
-    def apply(self, sequence: int, entry: Entry) -> None:
+    @property
+    def task_slots(self) -> int | None:
+        """How many task slots the owner has; None before there was one."""
+        return None if self.opened is None else self.opened.task_slots
+
+    @property
+    def taken(self) -> int:
+        """How many of them are taken."""
+        return len(self.holding)
+
+    def apply(self, entry: Entry) -> None:
         """Folds one entry in."""
         if isinstance(entry, EntryLost):
             self.lost += 1
@@ -83,7 +128,43 @@ class Story:
             self.opened = entry
         elif isinstance(entry, ScheduleCreated):
             self.ids.add(entry.schedule_id)
-        self._note_slot(entry)
+        elif isinstance(entry, RunStarted | ResumeMarked):
+            self.holding[entry.run_id] = SlotTaken(run_id=entry.run_id, schedule_id=entry.schedule_id, since=entry.at)
+        elif isinstance(entry, _FREEING):
+            held = self.holding.pop(entry.run_id, None)
+            if held is not None:
+                self._freed.append(msgspec.structs.replace(held, until=entry.at))
+
+    def slots(self, since: datetime, until: datetime) -> list[SlotTaken]:
+        """The task slots that were taken at any time from `since` to `until`, the newest of them."""
+        freed = [one for one in self._freed if one.until is not None and one.until >= since]
+        taken = [one for one in self.holding.values() if one.since <= until]
+        return [*freed, *taken][-MOST_SLOTS:]
+
+
+class Story:
+    """The fold of a record as far as some instants of one schedule need it.
+
+    With a `setting` of its own it is fed by `apply`; where several stories share one, the setting is fed before them,
+    and each of them by `follow`.
+    """
+
+    def __init__(self, schedule_id: str, instants: Iterable[datetime], setting: Surroundings | None = None) -> None:
+        self.history = History(schedule_id)
+        self.setting: Surroundings = Setting() if setting is None else setting
+        self.threads = {instant: Thread(instant) for instant in instants}
+        self.revisions: dict[int, Revision] = {}
+        self.spenders: dict[int, Entry] = {}
+        self.runs: dict[int, RunFacts] = {}
+        self._by_run: dict[int, Thread] = {}
+
+    def apply(self, sequence: int, entry: Entry) -> None:
+        """Folds one entry in, also into the setting."""
+        self.setting.apply(entry)
+        self.follow(sequence, entry)
+
+    def follow(self, sequence: int, entry: Entry) -> None:
+        """Folds one entry in that the setting knows already; those that do not concern the schedule change nothing."""
         if not self.history.concerns(entry):
             return
         spans = len(self.history.spans)
@@ -92,9 +173,9 @@ class Story:
         if isinstance(entry, RunAdmittedManually | ExternalRunRecorded):
             self.spenders[sequence] = entry
         elif isinstance(entry, RunEntry) and entry.run_id in self.runs:
-            self._follow(entry.run_id)
+            self._note_facts(entry.run_id)
         grown = len(self.history.spans) > spans
-        for thread in self.threads.values():
+        for thread in self._concerned(entry, grown=grown):
             self._spin(thread, sequence, entry, grown=grown)
 
     def span_of(self, instant: datetime) -> Row | None:
@@ -104,10 +185,19 @@ class Story:
                 return span
         return None
 
+    def _concerned(self, entry: Entry, *, grown: bool) -> Iterable[Thread]:
+        if grown or isinstance(entry, _STEPS_BACK):
+            return self.threads.values()
+        run_id, instant = getattr(entry, "run_id", None), getattr(entry, "scheduled_at", None)
+        found = self._by_run.get(run_id) if run_id is not None else None
+        if found is None and instant is not None:
+            found = self.threads.get(instant)
+        return () if found is None else (found,)
+
     def _spin(self, thread: Thread, sequence: int, entry: Entry, *, grown: bool) -> None:
         if _names(entry, thread):
             thread.steps.append(Step(sequence=sequence, entry=entry))
-        stepped_back = isinstance(entry, ClockRegressed | ScheduleRebaselined)
+        stepped_back = isinstance(entry, _STEPS_BACK)
         if not (stepped_back or grown or getattr(entry, "scheduled_at", None) == thread.instant):
             return
         before = thread.standing
@@ -140,31 +230,14 @@ class Story:
 
     def _decide(self, thread: Thread, row: Row, sequence: int, entry: Entry) -> None:
         thread.entry = entry
-        thread.slots = self.slots_of(thread, entry.at)
-        thread.task_slots = None if self.opened is None else self.opened.task_slots
+        thread.slots = self.setting.slots(thread.instant, entry.at) if _lacked_a_slot(thread, row) else []
+        thread.task_slots = self.setting.task_slots
         if row.run_id is not None:
             thread.run_id = sequence
-            self._follow(sequence)
+            self._by_run[sequence] = thread
+            self._note_facts(sequence)
         if isinstance(entry, OccurrenceSkipped) and entry.blocking_run is not None:
-            self._follow(entry.blocking_run)
-
-    def slots_of(self, thread: Thread, until: datetime) -> list[SlotTaken]:
-        """The task slots that were taken at any time from the occurrence's instant to `until`, the newest of them."""
-        taken = [one for one in self.holding.values() if one.since <= until]
-        return [*thread.freed, *taken][-MOST_SLOTS:]
-
-    def _note_slot(self, entry: Entry) -> None:
-        if isinstance(entry, RunStarted | ResumeMarked):
-            taken = SlotTaken(run_id=entry.run_id, schedule_id=entry.schedule_id, since=entry.at)
-            self.holding[entry.run_id] = taken
-        elif isinstance(entry, _FREEING):
-            held = self.holding.pop(entry.run_id, None)
-            if held is None:
-                return
-            freed = msgspec.structs.replace(held, until=entry.at)
-            for thread in self.threads.values():
-                if entry.at >= thread.instant:
-                    thread.freed.append(freed)
+            self._note_facts(entry.blocking_run)
 
     def _note_revision(self, sequence: int, entry: Entry) -> None:
         schedule = self.history.schedule
@@ -179,10 +252,15 @@ class Story:
             definition=schedule.definition,
         )
 
-    def _follow(self, run_id: int) -> None:
+    def _note_facts(self, run_id: int) -> None:
         run = self.history.run(run_id)
         if run is not None:
             self.runs[run_id] = facts_of(run)
+
+
+def _lacked_a_slot(thread: Thread, row: Row) -> bool:
+    """Whether it is told who held the task slots: where that decided, or had the occurrence held."""
+    return row.reason == "capacity" or any(isinstance(step.entry, CandidateHeld) for step in thread.steps)
 
 
 def _names(entry: Entry, thread: Thread) -> bool:

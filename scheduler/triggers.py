@@ -33,6 +33,7 @@ from duly.journal.entries import (
 )
 from duly.scheduler import cron
 from duly.scheduler.cadence import SECONDS_IN, Elapsed, OnTheWall, cadence_of
+from duly.scheduler.calling import explained
 from duly.scheduler.errors import DefinitionError, TriggerError
 from duly.scheduler.instants import (
     EARLIEST,
@@ -110,6 +111,7 @@ class Cron(_Trigger[CronRule]):
     _zone: Zone
     _first: bool
 
+    @explained("Cron", 'Write the expression and the zone that its times are meant in: Cron("30 2 * * *", zone="UTC").')
     def __init__(self, expression: str, zone: str | ZoneInfo, *, fold: Fold = "both") -> None:
         text, plain = cron.define(expression)
         known = zone_of(zone)
@@ -136,6 +138,7 @@ class OneShot(_Trigger[OneShotRule]):
 
     __slots__ = ()
 
+    @explained("OneShot", "Write one instant: OneShot(datetime(2026, 3, 1, 2, 30, tzinfo=UTC)).")
     def __init__(self, at: datetime) -> None:
         self._set(rule=OneShotRule(_checked_instant("at", at)))
 
@@ -162,6 +165,7 @@ class OncePer(_Trigger[OncePerRule]):
     __slots__ = ("_zone",)
     _zone: Zone
 
+    @explained("OncePer", 'Write the period and the zone whose days they are: OncePer("day", zone="UTC").')
     def __init__(self, period: Period, zone: str | ZoneInfo) -> None:
         if period not in get_args(Period):
             raise DefinitionError("period", period, "is no period", 'Write "day", "week" or "month".')
@@ -191,6 +195,11 @@ class Every(_Trigger[EveryRule]):
     __slots__ = ("_cadence",)
     _cadence: Elapsed | OnTheWall
 
+    @explained(
+        "Every",
+        'Write a count, a unit and where counting begins: Every(5, "minute", anchor=datetime(2026, 3, 1, tzinfo=UTC)), '
+        'or Every(1, "day", anchor=date(2026, 3, 1), at="02:30", zone="UTC").',
+    )
     def __init__(  # noqa: PLR0913 - a rule has six parts, and one reads badly in pieces
         self,
         count: int,

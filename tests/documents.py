@@ -3,6 +3,7 @@
 Rules kept here:
 - ```python blocks are executed, in order, in one namespace per file; ```console blocks are executed through the shell;
 - `<!-- not executed: reason -->` before a block leaves it out;
+- `<!-- executed as evidence: reason -->` before a block leaves it to tests/evidence, where what it needs is there;
 - `<!-- executed before: reason`, lines of Python, `-->` before a block gives it what the reader need not see;
 - blocks of any other language are only read.
 """
@@ -24,6 +25,7 @@ class Block:
     text: str
     before: str = ""  # Python that is executed first, unseen
     excused: str = ""  # why the block is not executed
+    evidence: str = ""  # why it is executed by tests/evidence alone
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,10 @@ def parse_block(fence: re.Match[str], text_before: str) -> Block:
     said = [comment["text"].strip() for comment in COMMENT.finditer(text_before)]
     before = [text.split("\n", 1)[1] for text in said if text.startswith("executed before:") and "\n" in text]
     excuses = [text.removeprefix("not executed:").strip() for text in said if text.startswith("not executed:")]
-    return Block(fence["language"] or "", line, body, "\n".join(before), "".join(excuses))
+    evidence = [
+        text.removeprefix("executed as evidence:").strip() for text in said if text.startswith("executed as evidence:")
+    ]
+    return Block(fence["language"] or "", line, body, "\n".join(before), "".join(excuses), "".join(evidence))
 
 
 def parse_commands(block: Block) -> list[Command]:

@@ -16,7 +16,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "duly.journal": set(),
     "duly.projections": {"duly.journal"},
     "duly.scheduler": {"duly.journal", "duly.projections"},
-    "duly.tools": {"duly", "duly.journal", "duly.projections", "duly.scheduler"},
+    "duly.service": {"duly.journal", "duly.projections", "duly.scheduler"},
+    "duly.tools": {"duly", "duly.journal", "duly.projections", "duly.scheduler", "duly.service"},
 }
 FREE_FOR_ALL = {"duly.__version__"}  # loaded before any other package can be
 FACADE_EXCEPTIONS: dict[str, set[str]] = {"duly.__main__": {"duly.tools"}}  # `python -m duly` is the command line
@@ -26,7 +27,7 @@ BANNED_IN_CORE: dict[str, str] = {
     **dict.fromkeys(("asyncio", "subprocess", "concurrent", "multiprocessing"), "the core executes nothing"),
     **dict.fromkeys(("socket", "socketserver", "ssl", "select", "selectors"), "the core has no network"),
     **dict.fromkeys(("http", "httpx", "urllib", "xmlrpc", "ftplib", "smtplib"), "the core has no network"),
-    **dict.fromkeys(("click", "rich"), "these come with an extra"),
+    **dict.fromkeys(("click", "jinja2", "rich"), "these come with an extra"),
     "importlib.metadata": "a frozen application has none",
 }
 BANNED_IN_DECISIONS: dict[str, str] = dict.fromkeys(

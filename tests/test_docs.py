@@ -70,7 +70,25 @@ def execute_console(block: Block, path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_what_a_document_shows_happens(path: Path, namespace: dict[str, object]):
-    for block in parse_blocks(path.read_text(encoding="utf-8")):
+    execute([block for block in parse_blocks(path.read_text(encoding="utf-8")) if not block.evidence], namespace, path)
+
+
+def test_each_program_of_the_tutorial_stands_alone(tmp_path: Path):
+    programs = [
+        block
+        for block in parse_blocks((ROOT / "docs" / "tutorial.md").read_text("utf-8"))
+        if block.language == "python"
+    ]
+    assert len(programs) == 2
+    for program in programs:
+        done = subprocess.run(
+            [sys.executable, "-P", "-"], check=False, input=program.text, cwd=tmp_path, text=True, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def execute(blocks: list[Block], namespace: dict[str, object], path: Path) -> None:
+    for block in blocks:
         if block.excused:
             continue
         if block.language == "python":
@@ -89,6 +107,19 @@ def test_a_link_leads_somewhere(path: Path):
         if anchor and anchor not in headings((path.parent / target) if target else path)
     ]
     assert missing + anchors == []
+
+
+def test_the_index_leads_to_every_page_and_every_page_says_what_it_is_for():
+    index = ROOT / "docs" / "README.md"
+    linked = {
+        (index.parent / link.partition("#")[0]).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))
+    }
+    assert {name_of(path) for path in DOCS if path != index and path.resolve() not in linked} == set()
+    openings = {path: path.read_text(encoding="utf-8").split("\n\n", 2) for path in DOCUMENTS}
+    assert {name_of(path) for path, (title, *_) in openings.items() if not re.fullmatch(r"# .+", title)} == set()
+    assert {
+        name_of(path) for path, (_, text, *_) in openings.items() if not text[0].isalnum() and text[0] not in "`*["
+    } == set()
 
 
 def test_every_example_in_a_docstring_holds():

@@ -1,9 +1,12 @@
 """The reference is complete and true: it is compared with the classes and methods that it is about."""
 
+import importlib
 import inspect
 import re
 from pathlib import Path
+from typing import get_args
 
+import click
 import msgspec
 import pytest
 
@@ -13,8 +16,8 @@ from duly.journal.entries import ENTRY_CLASSES, Entry
 from duly.projections import State
 from duly.projections.replay import ReplayedState
 from tests.documents import parse_blocks
-from tests.test_docs import code_in
-from tests.tree import ROOT
+from tests.test_docs import code_in, verbs
+from tests.tree import ROOT, modules
 
 REFERENCE = ROOT / "docs" / "reference"
 SHARED_FIELDS = "Fields that many kinds share"
@@ -86,3 +89,103 @@ def test_the_tests_that_a_document_names_are_there():
     named = set(re.findall(r"`(test_\w+)`", documents))
     assert named
     assert {name for name in named if f"def {name}(" not in tests} == set()
+
+
+# The command line.
+
+SHARED = "What all commands share"
+
+
+def command_of(verb: str) -> click.Command:
+    found: click.Command = importlib.import_module("duly.tools.cli").cli
+    for name in verb.split()[1:]:
+        assert isinstance(found, click.Group)
+        found = found.commands[name]
+    return found
+
+
+def options_of(command: click.Command) -> set[tuple[str, ...]]:
+    """Each option in all its spellings."""
+    options = [
+        parameter for parameter in command.params if isinstance(parameter, click.Option) and not parameter.hidden
+    ]
+    return {(*option.opts, *option.secondary_opts) for option in options}
+
+
+@pytest.mark.parametrize("verb", [verb for verb in verbs() if verb.count(" ") == 1])
+def test_every_command_has_a_section_that_tells_each_option(verb: str):
+    found = sections(REFERENCE / "command-line.md")
+    assert verb in found
+    told = code_in(found[verb]) + code_in(found[SHARED])
+    command = command_of(verb)
+    inner = list(command.commands.values()) if isinstance(command, click.Group) else []
+    options = set[tuple[str, ...]]().union(*(options_of(one) for one in [command, *inner]))
+    words = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", told))
+    assert {option for option in options if not words.intersection(option)} == set()
+
+
+def test_every_exit_code_is_told():
+    codes = vars(importlib.import_module("duly.tools.exit_codes"))
+    numbers = {value for name, value in codes.items() if name.isupper()}
+    text = sections(REFERENCE / "command-line.md")[SHARED]
+    assert len(numbers) > 5
+    assert {number for number in numbers if not re.search(rf"(?<!\d){number}(?!\d)", text)} == set()
+
+
+def test_every_schema_of_a_json_document_is_told():
+    code = "\n".join(
+        path.read_text(encoding="utf-8") for name, path in modules().items() if name.startswith("duly.tools")
+    )
+    schemas = set(re.findall(r'"(duly\.\w+/\d+)"', code))
+    told = code_in((REFERENCE / "command-line.md").read_text(encoding="utf-8"))
+    assert len(schemas) > 10
+    assert {schema for schema in schemas if schema not in told} == set()
+
+
+def test_every_trouble_of_the_doctor_is_told():
+    code = inspect.getsource(importlib.import_module("duly.tools.doctoring"))
+    codes = set(re.findall(r'code="([\w-]+)"', code))
+    told = code_in(sections(REFERENCE / "command-line.md")["duly doctor"])
+    assert len(codes) > 5
+    assert {code for code in codes if code not in told} == set()
+
+
+# Errors, reasons, projections.
+
+
+def errors_to_meet() -> set[str]:
+    """Those that a package offers by name; the others never leave duly."""
+    offered = [
+        value
+        for package in ("duly", "duly.journal", "duly.projections")
+        for module in [importlib.import_module(package)]
+        for value in (getattr(module, name) for name in getattr(module, "__all__", None) or duly.PUBLIC)
+    ]
+    return {value.__name__ for value in offered if isinstance(value, type) and issubclass(value, duly.Error)}
+
+
+def test_every_error_has_a_section_and_a_place_in_the_tree():
+    page = REFERENCE / "errors.md"
+    [tree] = [block.text for block in parse_blocks(page.read_text(encoding="utf-8")) if block.language == "text"]
+    assert len(errors_to_meet()) > 20
+    assert errors_to_meet() - set(sections(page)) == set()
+    assert errors_to_meet() - set(re.findall(r"\w+", tree)) == set()
+
+
+@pytest.mark.parametrize(
+    "union", ["SkipReason", "AbandonCause", "BlockCause", "Overlap", "Misfire", "Fold", "Period", "Unit"]
+)
+def test_every_word_of_a_closed_list_is_told(union: str):
+    words = set(get_args(getattr(importlib.import_module("duly.journal.entries"), union)))
+    told = "\n".join(code_in(path.read_text(encoding="utf-8")) for path in sorted(REFERENCE.glob("*.md")))
+    assert len(words) > 1
+    assert {word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", told)} == set()
+
+
+def test_every_projection_that_can_be_dumped_is_told():
+    names = set(importlib.import_module("duly.projections.dump").PROJECTIONS)
+    for text in (
+        (REFERENCE / "projections.md").read_text(encoding="utf-8"),
+        sections(REFERENCE / "command-line.md")["duly dump"],
+    ):
+        assert {name for name in names if name not in names_in(text)} == set()

@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import inspect
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -36,6 +38,35 @@ def test_an_unknown_name_is_an_attribute_error():
     misspelt = "Schedular"
     with pytest.raises(AttributeError, match="module 'duly' has no attribute 'Schedular'"):
         getattr(duly, misspelt)
+
+
+NOT_HANDED_OUT = {"DefinitionFields", "PolicyFields", "Disk"}
+"""What a method of the Scheduler takes, and never returns."""
+
+
+def our_classes(hint: object) -> set[type]:
+    found = set[type]().union(*map(our_classes, get_args(hint)))
+    for one in (hint, get_origin(hint)):
+        if isinstance(one, type) and one.__module__.startswith("duly."):
+            found.add(one)
+    return found
+
+
+def test_what_a_method_of_the_scheduler_takes_and_returns_is_public():
+    seen: set[str] = set()
+    for name in [name for name in dir(duly.Scheduler) if not name.startswith("_")]:
+        member = inspect.getattr_static(duly.Scheduler, name)
+        call = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        hints = get_type_hints(call) if callable(call) else {}
+        seen |= {one.__name__ for hint in hints.values() for one in our_classes(hint)}
+    assert "Explanation" in seen
+    assert seen - set(duly.PUBLIC) == NOT_HANDED_OUT
+
+
+def test_what_a_public_answer_is_made_of_is_public():
+    answers = [duly.Explanation, duly.Page, duly.Row, duly.Run, duly.Attempt, duly.Upcoming]
+    parts = {one for answer in answers for hint in get_type_hints(answer).values() for one in our_classes(hint)}
+    assert {one.__name__ for one in parts} - set(duly.PUBLIC) == set()
 
 
 def test_every_public_error_has_the_one_base():

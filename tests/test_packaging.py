@@ -138,7 +138,7 @@ def test_without_the_extra_the_command_says_which_one_to_install(python: Path, t
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         done.stderr
-        == "duly: the command line needs click and rich, which come with an extra: pip install 'duly[cli]'\n"
+        == "duly: the command line needs click, jinja2 and rich, which come with an extra: pip install 'duly[cli]'\n"
     )
 
 

@@ -20,6 +20,7 @@ from duly.projections import PROJECTIONS, State
 from duly.projections import dump as dumped
 from duly.projections import replay as replayed
 from duly.scheduler.clock import SystemClock
+from duly.tools.engine_report import show_engine_check
 from duly.tools.exit_codes import BAD, FINE
 from duly.tools.moments import describe_instant
 from duly.tools.options import Parsed, journal_argument, output_options, until_option
@@ -61,13 +62,24 @@ def verify(context: click.Context, journal: str, expect: tuple[int, str] | None,
 @click.command(short_help="Rebuild the state at any point; its summary and digest.")
 @journal_argument
 @until_option
+@click.option("--engine-check", is_flag=True, help="Decide every recorded poll anew, and compare: a gate for upgrades.")
 @output_options
-def replay(journal: str, until: int | datetime | None, output: Output) -> None:
+@click.pass_context
+def replay(
+    context: click.Context, journal: str, until: int | datetime | None, engine_check: bool, output: Output
+) -> None:
     """Fold the entries into the state that their owner had, and sum it up. Equal records give equal digests.
+
+    With --engine-check this version of duly decides every recorded poll anew, from the state before it; the exit code
+    is 1 if any comes out otherwise.
 
     \b
     Example: duly replay state/ --until 2026-03-29T01:00:00Z
     """
+    if engine_check:
+        if until is not None:
+            raise click.UsageError("--engine-check is about the whole record, so it does not go with --until.")
+        context.exit(show_engine_check(journal, output))
     with working("replaying"):
         state = replayed(journal, until=until)
     summary = _summary(state)

@@ -31,15 +31,22 @@ from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
 from duly.tools.ctl_commands import ctl
 from duly.tools.demo_command import demo
+from duly.tools.diff_command import diff
 from duly.tools.doctor_command import doctor
 from duly.tools.exit_codes import BAD, BROKEN_PIPE, FINE, INTERRUPTED, OUR_FAULT, UNREADABLE, USAGE
 from duly.tools.explain_command import explain
+from duly.tools.export_command import export
 from duly.tools.history_commands import blame, history
+from duly.tools.index_command import index
 from duly.tools.inventory_commands import runs, schedules, show
 from duly.tools.log_command import log
 from duly.tools.output import ReaderLeft
 from duly.tools.printable import printable
+from duly.tools.report_command import report
+from duly.tools.run_command import run
 from duly.tools.schedule_commands import import_crontab, upcoming
+from duly.tools.simulate_command import simulate
+from duly.tools.whatif_command import whatif
 
 REMEDIES = {
     errno.ENOSPC: "Make room on that disk, and do it again.",
@@ -77,9 +84,11 @@ def cli(context: click.Context) -> None:
     ask_for_a_command(context)
 
 
-for command in (verify, replay, dump, log, head, salvage, import_crontab, upcoming, demo, completion):
+for command in (verify, replay, dump, log, head, salvage, export, import_crontab, upcoming, demo, completion):
     cli.add_command(command)
-for command in (explain, account, history, blame, schedules, show, runs, doctor, ctl):
+for command in (explain, account, report, history, blame, schedules, show, runs, run, doctor, index, ctl):
+    cli.add_command(command)
+for command in (diff, whatif, simulate):
     cli.add_command(command)
 
 
@@ -94,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except (ReaderLeft, BrokenPipeError):
+    except (ReaderLeft, BrokenPipeError, SystemExit):  # the last is click's own way to end when a reader has left
         return _ended_by_reader()
     except Exception as error:
         if os.environ.get("DULY_TRACEBACK"):

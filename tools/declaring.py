@@ -45,12 +45,12 @@ def definition_of(entry: CrontabEntry) -> DefinitionFields:
     return fields
 
 
-def check_not_deleted(entry: CrontabEntry, *, deleted: bool) -> None:
-    """Raises DuplicateSchedule if the entry's schedule was deleted: it does not come back by itself."""
+def check_not_deleted(schedule_id: str, *, deleted: bool) -> None:
+    """Raises DuplicateSchedule if an entry's schedule was deleted: it does not come back by itself."""
     if deleted:
         raise DuplicateSchedule(
-            f"schedule {entry.schedule_id!r} was deleted, and an id is never used again",
-            schedule_id=entry.schedule_id,
+            f"schedule {schedule_id!r} was deleted, and an id is never used again",
+            schedule_id=schedule_id,
             hint="Give the entry another id, with # duly: id=… above it, or take it out",
         )
 

@@ -29,6 +29,7 @@ from duly.scheduler.errors import TriggerError
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import tzdata_version
 from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.wording import counted, lost_entries
 
 Gravity: TypeAlias = Literal["note", "bad", "help"]
 """`note`: something to know; `bad`: the journal or its machine is not as it should be; `help`: a schedule is starving
@@ -40,6 +41,12 @@ LONG_RUN: Final = timedelta(days=1)
 LEAST_FREE: Final = 256 * 1024 * 1024
 """Bytes: four segments."""
 TOLERANCE: Final = timedelta(minutes=5)
+PASSING_FILE_SYSTEMS: Final = {
+    "tmpfs": "a file system in memory",
+    "ramfs": "a file system in memory",
+    "overlay": "a container's own layer",
+}
+"""Where an fsync is no promise beyond a restart of the machine or the container."""
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +82,12 @@ def examine(path: Path | str, now: datetime, *, long_run: timedelta = LONG_RUN) 
     for record in journals.read(folder):
         troubles.extend(_of_the_past(record.sequence, record.entry, place))
         state.apply(record.sequence, record.entry)
+    troubles.extend(_of_the_record(state, place))
     troubles.extend(_of_the_versions(state))
     troubles.extend(_of_the_clock(state, now))
     for schedule in state.by_id.values():
         if not schedule.deleted:
-            troubles.extend(_of_a_schedule(schedule, now, place))
+            troubles.extend(troubles_of(schedule, now, place))
     troubles.extend(_of_runs(state, now, long_run, place))
     return tuple(troubles)
 
@@ -93,6 +101,9 @@ def _of_the_machine(folder: Path, place: str) -> Iterator[Trouble]:
     if kind in NETWORK_FILE_SYSTEMS:
         text = f"it is on a network file system ({kind}), where a lock keeps nobody out: copy it to a local disk"
         yield Trouble(code="file-system", gravity="bad", text=text, remedy=f"cp -R {place} .")
+    elif kind in PASSING_FILE_SYSTEMS:
+        text = f"it is on {PASSING_FILE_SYSTEMS[kind]} ({kind}), and is gone with it: keep it on a disk, or a volume"
+        yield Trouble(code="passing", gravity="note", text=text, remedy=f"cp -R {place} .")
     usage = shutil.disk_usage(folder)
     if usage.free < LEAST_FREE:
         text = f"only {usage.free // 2**20:,} MiB are free on its disk: a full disk stops the scheduler"
@@ -112,6 +123,17 @@ def _of_the_past(sequence: int, entry: journals.Entry, place: str) -> Iterator[T
     elif isinstance(entry, ClockJumped):
         text = f"the clock ran ahead by {describe_duration(entry.ahead)}, at {describe_instant(entry.at)}"
         yield Trouble(code="clock-jumped", gravity="note", text=text, remedy=shown)
+
+
+def _of_the_record(state: State, place: str) -> Iterator[Trouble]:
+    if state.anomalies:
+        first = state.anomalies[0]
+        more = f", and {counted(state.anomaly_count - 1, 'more', 'more')}" if state.anomaly_count > 1 else ""
+        text = f"entry {first.sequence} ({first.kind}) contradicts the record: {first.text}{more}"
+        yield Trouble(code="contradiction", gravity="bad", text=text, remedy=f"duly verify {place}")
+    if state.lost:
+        text = f"{lost_entries(state.lost)} before it was salvaged: what was decided there is not known"
+        yield Trouble(code="lost", gravity="note", text=text, remedy=f"duly log {place} --kind EntryLost")
 
 
 def _of_the_versions(state: State) -> Iterator[Trouble]:
@@ -135,7 +157,8 @@ def _of_the_clock(state: State, now: datetime) -> Iterator[Trouble]:
         yield Trouble(code="clock-behind", gravity="bad", text=text, remedy="date -u")
 
 
-def _of_a_schedule(schedule: ScheduleState, now: datetime, place: str) -> Iterator[Trouble]:
+def troubles_of(schedule: ScheduleState, now: datetime, place: str) -> Iterator[Trouble]:
+    """What ails one schedule, as of `now`; `place` is the journal's folder as it is typed."""
     name = schedule.id
     through = describe_instant(now.replace(microsecond=0))
     moved = f"duly ctl rebaseline {name} {through} -j {place}"

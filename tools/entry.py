@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from duly import __version__
 from duly.tools.exit_codes import FINE, USAGE
 
-NEEDED = ("click", "rich")
+NEEDED = ("click", "jinja2", "rich")
 
 
 def main() -> int:
@@ -22,7 +22,8 @@ def main() -> int:
         return FINE
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        needed = " and ".join(missing)
+        *others, last = missing
+        needed = f"{', '.join(others)} and {last}" if others else last
         print(
             f"duly: the command line needs {needed}, which come with an extra: pip install 'duly[cli]'", file=sys.stderr
         )

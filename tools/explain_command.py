@@ -15,13 +15,15 @@ from typing import Any
 import click
 import msgspec
 
-from duly.journal import read
-from duly.journal.entries import ScheduleCreated, ScheduleEdited
+from duly.journal.entries import ScheduleCreated, ScheduleEdited, TriggerRule
+from duly.projections.indexed import IndexedJournal
 from duly.scheduler.clock import SystemClock
 from duly.scheduler.errors import DefinitionError
-from duly.scheduler.explaining import explain_all, unknown_schedule
+from duly.scheduler.explaining import explain_all
 from duly.scheduler.explanations import Explanation, RunFacts, SlotTaken
 from duly.scheduler.instants import in_range
+from duly.scheduler.lookups import Record, about
+from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import WALL_EPOCH, Zone, zone_of
 from duly.tools.describe import describe_definition, describe_entry
 from duly.tools.exit_codes import BAD, FINE
@@ -63,9 +65,10 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     Example: duly explain nightly "2026-03-08 02:30" -j state/
     """
     with working("reading"):
-        zone = zone_in(journal, schedule)
+        record = IndexedJournal(journal)
+        zone = zone_in(record, schedule)
         instants, remark = parse_moment(instant, zone)
-        found = explain_all(journal, schedule, instants, now=now or SystemClock().now())
+        found = explain_all(record, schedule, instants, now=now or SystemClock().now())
     if output.for_people:
         if remark:
             output.line(remark)
@@ -78,23 +81,24 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each option
     context.exit(BAD if any(one.disposition in BAD_ANSWERS for one in found) else FINE)
 
 
-def zone_in(journal: str, schedule_id: str) -> Zone:
+def zone_in(journal: Record, schedule_id: str) -> Zone:
     """The zone that a schedule's times are meant in: that of its newest revision, UTC if this machine does not know it.
 
     Raises UnknownSchedule.
     """
-    zone: str | None = None
-    ids: set[str] = set()
-    for record in read(journal):
-        entry = record.entry
-        if isinstance(entry, ScheduleCreated):
-            ids.add(entry.schedule_id)
+    rule: TriggerRule | None = None
+    for _, entry in about(journal, schedule_id):
         if isinstance(entry, ScheduleCreated | ScheduleEdited) and entry.schedule_id == schedule_id:
-            zone = getattr(entry.definition.trigger, "zone", None) or "UTC"
-    if zone is None:
-        raise unknown_schedule(schedule_id, ids)
+            rule = entry.definition.trigger
+    if rule is None:
+        raise unknown_schedule(schedule_id, ())
+    return zone_of_rule(rule)
+
+
+def zone_of_rule(rule: TriggerRule) -> Zone:
+    """The zone that a trigger's times are meant in, UTC if it has none or this machine does not know it."""
     try:
-        return zone_of(zone)
+        return zone_of(getattr(rule, "zone", None) or "UTC")
     except DefinitionError:
         return zone_of("UTC")
 
@@ -143,13 +147,19 @@ def explanation_row(one: Explanation, zone: Zone) -> dict[str, Any]:
 
 def show_explanation(output: Output, one: Explanation, zone: Zone, journal: str) -> None:
     """The explanation for people."""
-    headline = HEADLINES.get(one.disposition, one.disposition)
+    output.line(f"{one.occurrence_id} {headline(one)}", style="bold")
+    output.grid((("", name, text), "") for name, text in explanation_lines(one, zone, journal))
+
+
+def headline(one: Explanation) -> str:
+    """What became of the occurrence, in a few words."""
     reason = f" ({one.reason})" if one.reason and one.disposition == "skipped" else ""
-    output.line(f"{one.occurrence_id} {headline}{reason}", style="bold")
-    output.grid((("", name, text), "") for name, text in _lines(one, zone, journal))
+    return f"{HEADLINES.get(one.disposition, one.disposition)}{reason}"
 
 
-def _lines(one: Explanation, zone: Zone, journal: str) -> Iterator[tuple[str, str]]:
+def explanation_lines(one: Explanation, zone: Zone, journal: str) -> Iterator[tuple[str, str]]:
+    """The explanation, line by line: what each is about, and its text as it is, so that whoever shows it makes it
+    printable first."""
     yield "why", one.rule
     if one.detail and one.detail not in one.rule:
         yield "detail", one.detail
@@ -165,9 +175,9 @@ def _lines(one: Explanation, zone: Zone, journal: str) -> Iterator[tuple[str, st
     if one.superseded_by is not None:
         yield "gave way to", describe_instant(one.superseded_by)
     if one.run is not None:
-        yield "run", _run(one.run)
+        yield "run", describe_run(one.run)
     if one.blocking_run is not None:
-        yield "blocked by", _run(one.blocking_run)
+        yield "blocked by", describe_run(one.blocking_run)
     if one.slots:
         yield "task slots", f"{one.task_slots}, taken from then on by:"
         for slot in one.slots:
@@ -181,7 +191,7 @@ def _lines(one: Explanation, zone: Zone, journal: str) -> Iterator[tuple[str, st
         yield "nearest", " and ".join(describe_instant(instant) for instant in one.nearest)
     if one.remark:
         yield "remark", one.remark
-    yield "more", _more(one, journal)
+    yield "more", way_on(one, journal)
 
 
 def _decision(one: Explanation) -> Iterator[tuple[str, str]]:
@@ -201,7 +211,8 @@ def _decision(one: Explanation) -> Iterator[tuple[str, str]]:
         yield "summarised", f"with all after {after} through {describe_instant(one.through)}{seen}"
 
 
-def _run(run: RunFacts) -> str:
+def describe_run(run: RunFacts) -> str:
+    """A run in one line."""
     of = f" of {describe_instant(run.scheduled_at)}" if run.scheduled_at is not None else ", by hand"
     started = f", started {describe_instant(run.started_at)}" if run.started_at is not None else ""
     ended = f" {describe_instant(run.ended_at)}" if run.ended_at is not None else ""
@@ -214,7 +225,8 @@ def _slot(slot: SlotTaken) -> str:
     return f"run {slot.run_id} of {slot.schedule_id or '-'}, since {describe_instant(slot.since)}, {until}"
 
 
-def _more(one: Explanation, journal: str) -> str:
+def way_on(one: Explanation, journal: str) -> str:
+    """The command that shows the entries behind an explanation."""
     place = f"-j {shlex.quote(journal)}"
     if one.sequence is None or one.disposition == "none":
         return f"duly history {one.schedule_id} {place}"

@@ -22,8 +22,9 @@ from duly.projections.replay import last_sequence
 from duly.scheduler.explaining import unknown_schedule
 from duly.tools.describe import describe_entry
 from duly.tools.following import Following
+from duly.tools.log_index import Wanted, found_by_index
 from duly.tools.options import POSITION, journal_argument, output_options, until_option
-from duly.tools.output import Format, Output
+from duly.tools.output import Format, Output, awaited, working
 
 LOOK_AGAIN = 0.5
 """Seconds between two looks at a journal that is followed."""
@@ -68,15 +69,26 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise click.UsageError("--follow has no end, so it does not go with --until.")
     if follow and output.format is Format.JSON:
         raise click.UsageError("A document that never ends is no JSON: use --format jsonl with --follow.")
-    require_known(journal, schedules, run_id)
+    if schedules and not follow and run_id is None:
+        # What is counted from the end is counted after the kinds were chosen.
+        wanted = Wanted(frozenset(schedules), since, until, None if kinds else last)
+        with working("reading"):
+            found = found_by_index(journal, wanted)
+        if found is not None:
+            fitting = [record for record in found if not kinds or kind_of(record.entry) in kinds]
+            _show(output, iter(fitting if last is None else fitting[max(len(fitting) - last, 0) :]))
+            return
+    with working("reading"):
+        require_known(journal, schedules, run_id)
     begin = since if isinstance(since, datetime) else None
     choice = Choice(frozenset(schedules), begin, frozenset(kinds), run_id)
     after = max(since - 1, 0) if isinstance(since, int) else 0
     following = Following(journal, after=after)
     chosen = choice.of(following.records() if follow else recorded(journal, after, until))
     if last is not None:
-        chosen = iter(deque(chosen, maxlen=last))
-    _show(output, chosen)
+        with working("reading"):
+            chosen = iter(deque(chosen, maxlen=last))
+    _show(output, awaited(chosen))
     while follow:
         output.flush()
         time.sleep(LOOK_AGAIN)

@@ -37,7 +37,7 @@ def describe_duration(duration: timedelta) -> str:
     for unit in DESCRIBED:
         count, whole = divmod(whole, UNITS[unit])
         if unit == "s" and duration.microseconds:
-            parts += f"{count + duration.microseconds / 1_000_000:g}s"
+            parts += f"{count}.{duration.microseconds:06d}".rstrip("0") + "s"
         elif count:
             parts += f"{count}{unit}"
     return parts or "0s"

@@ -3,7 +3,9 @@
 Rules kept here:
 - every text passes `printable` (tables, lines) or is ASCII JSON, so that nothing in a journal can drive a terminal;
 - a JSON document carries its schema and grows only additively; `jsonl` is one document, or one row, a line;
-- colour and progress appear on terminals only; what is piped is never wrapped to a screen's width.
+- colour and progress appear on terminals only; what is piped is never wrapped to a screen's width;
+- a table that a screen is too narrow for is told row by row, one field a line: nothing is cut off or crushed;
+- nothing of a list is written before its first row is there, or known to be missing: what cannot be read has no answer.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import chain, islice
 from threading import Timer
-from typing import Any
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -25,8 +28,12 @@ from rich.text import Text
 
 from duly.tools.printable import printable
 
+T = TypeVar("T")
+
 PIPED_WIDTH = 10_000
 """Wide enough for any row: what is piped is not folded, unless $COLUMNS says so."""
+READABLE = 14
+"""Columns of text that may be folded to no less than this."""
 PROGRESS_AFTER = 1.0
 """Seconds of work after which a progress bar appears."""
 
@@ -66,10 +73,12 @@ class Output:
             for row in rows:
                 self._write(json.dumps({"schema": schema, **row}) + "\n")
             return
+        following = iter(rows)
+        begin = list(islice(following, 1))
         opening = json.dumps({"schema": schema, **content}, indent=2).removesuffix("\n}")
         self._write(f"{opening},\n  {json.dumps(name)}: [")
         separator = "\n    "
-        for row in rows:
+        for row in chain(begin, following):
             self._write(separator + json.dumps(row))
             separator = ",\n    "
         self._write("]\n}\n" if separator == "\n    " else "\n  ]\n}\n")
@@ -91,6 +100,10 @@ class Output:
     ) -> None:
         """A table for people. The columns in `right` hold numbers; the first one and those in `whole` stay in one
         piece, while the others are folded where a screen is too narrow."""
+        cells = [[cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row] for row in rows]
+        if self._is_too_narrow(columns, cells, whole):
+            self._told_row_by_row(columns, cells)
+            return
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
         for position, column in enumerate(columns):
             table.add_column(
@@ -99,14 +112,34 @@ class Output:
                 overflow="fold",
                 no_wrap=position == 0 or column in whole,
             )
-        for row in rows:
-            table.add_row(*(cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row))
+        for row in cells:
+            table.add_row(*row)
         self._print(table)
+
+    def _is_too_narrow(self, columns: Sequence[str], rows: Sequence[Sequence[Text]], whole: Sequence[str]) -> bool:
+        """Whether a column would be cut off, or folded to less than can be read."""
+        needed = 0
+        for position, column in enumerate(columns):
+            width = max([len(column), *(row[position].cell_len for row in rows)])
+            needed += 1 + (width if position == 0 or column in whole else min(width, READABLE))
+        return needed - 1 > self.console.width
+
+    def _told_row_by_row(self, columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
+        indent = max(map(len, columns)) + 2
+        for number, row in enumerate(rows):
+            if number:
+                self._write("\n")
+            for column, cell in zip(columns, row, strict=True):
+                if cell.plain:
+                    self._print(Text.assemble((column.ljust(indent), "bold"), cell, overflow="fold"))
 
     def grid(self, rows: Iterable[tuple[Sequence[object], str]]) -> None:
         """Cells in columns without lines around them, each row in its style; the last column wraps."""
         grid = Table.grid(padding=(0, 2))
-        for cells, style in rows:
+        told = list(rows)
+        for _ in range(max((len(cells) for cells, _ in told), default=0)):
+            grid.add_column(overflow="fold")
+        for cells, style in told:
             grid.add_row(*(Text(printable(str(cell))) for cell in cells), style=style)
         self._print(grid)
 
@@ -160,6 +193,14 @@ def working(what: str, *, after: float = PROGRESS_AFTER) -> Generator[None]:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+def awaited(rows: Iterable[T], what: str = "reading") -> Iterator[T]:
+    """The rows, with a bar until there is a first one to show."""
+    following = iter(rows)
+    with working(what):
+        begin = list(islice(following, 1))
+    return chain(begin, following)
 
 
 def counting_bar() -> Progress:

@@ -29,7 +29,7 @@ from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
 from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_option, optional_journal, output_options
-from duly.tools.output import Output, terminal
+from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable
 from duly.tools.upcoming import Upcoming, goes_on
 from duly.tools.upcoming import upcoming as coming
@@ -141,7 +141,8 @@ def upcoming(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _schedule_in(journal: str, schedule_id: str) -> tuple[OccurrenceSource, Zone, str]:
-    state = replay(journal)
+    with working("replaying"):
+        state = replay(journal)
     found = state.find(schedule_id)
     if found is None:
         near = get_close_matches(schedule_id, [one.id for one in state.schedules()], n=3)
@@ -170,7 +171,7 @@ def _declare(parsed: Crontab, journal: str, actor: str, refused: list[Problem]) 
         for entry in parsed.entries:
             try:
                 found = scheduler.find(entry.schedule_id)
-                check_not_deleted(entry, deleted=found is not None and found.deleted)
+                check_not_deleted(entry.schedule_id, deleted=found is not None and found.deleted)
                 note = f"{parsed.source} line {entry.line}"
                 outcomes[entry.schedule_id] = declare_entry(scheduler, entry, actor=actor, note=note)
             except SchedulerError as error:  # about this entry: what ails the journal is a JournalError
@@ -185,7 +186,7 @@ def _preview(parsed: Crontab, journal: str, refused: list[Problem]) -> dict[str,
     for entry in parsed.entries:
         found = state.by_id.get(entry.schedule_id)
         try:
-            check_not_deleted(entry, deleted=found is not None and found.deleted > 0)
+            check_not_deleted(entry.schedule_id, deleted=found is not None and found.deleted > 0)
             wanted = parse_definition(definition_of(entry))
         except SchedulerError as error:
             refused.append(Problem(parsed.source, entry.line, 1, error.message, error.hint))

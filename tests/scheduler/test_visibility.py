@@ -7,15 +7,13 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from duly import Completed, JournalPoisoned, Run, Scheduler
-from duly.journal import Record, read
 from duly.projections import replay
-from duly.scheduler import inspection
+from duly.projections.indexed import IndexedJournal
 from tests.scheduler.embedding import QUARTERLY, Program, Task, at
 
 
@@ -146,20 +144,21 @@ def test_a_page_shows_nothing_that_was_written_after_its_question_and_is_not_dur
     scheduler = program.open()
     gates: list[Gate] = []
     polls: list[Task[object]] = []
+    refresh = IndexedJournal.refresh
 
-    def read_behind(path: Path, after: int = 0) -> Iterator[Record]:
+    def refresh_behind(journal: IndexedJournal) -> None:
         gate, poll = polling_behind(program, scheduler)
         gates.append(gate)
         polls.append(poll)
-        return read(path, after)
+        refresh(journal)
 
     scheduler.create("b", QUARTERLY, target="x")
-    monkeypatch.setattr(inspection, "read", read_behind)
+    monkeypatch.setattr(IndexedJournal, "refresh", refresh_behind)
     rows = scheduler.occurrences("b").items
     gates[0].open()
     polls[0].outcome()
     assert [row.disposition for row in rows] == ["interval"]
-    monkeypatch.setattr(inspection, "read", read)
+    monkeypatch.setattr(IndexedJournal, "refresh", refresh)
     assert [row.disposition for row in scheduler.occurrences("b").items] == ["interval", "admitted"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from duly import Cron, ManualClock, Scheduler, SystemClock
-from duly.journal import RealDisk
+from duly.journal import Journal, RealDisk
+from duly.journal.entries import ClockJumped, RunCompleted
 from duly.scheduler.zones import tzdata_version
+from duly.tools import doctoring
 from duly.tools.doctoring import examine
 from tests.tools.conftest import Answer, Duly
+from tests.tree import ROOT
 
 NOW = SystemClock().now().replace(minute=30, second=0, microsecond=0) - timedelta(hours=1)
 """Half past an hour, and past for the clock too, which the remedies are executed by."""
@@ -92,6 +96,16 @@ def damaged(path: Path) -> Path:
     content = segment.read_bytes()
     segment.write_bytes(content[:400] + b"\xff" + content[401:])
     return path
+
+
+@pytest.fixture(autouse=True)
+def on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the tests run: in memory, or in a container, there is a note."""
+
+    def local(_: RealDisk, __: Path) -> str:
+        return "ext4"
+
+    monkeypatch.setattr(RealDisk, "file_system", local)
 
 
 def test_a_healthy_journal_has_no_trouble(duly: Duly, tmp_path: Path):
@@ -180,6 +194,57 @@ def test_a_full_disk_and_a_doubtful_file_system_are_told(duly: Duly, tmp_path: P
     for trouble in answer.document["troubles"]:
         assert executed(trouble["remedy"], duly).code == 0
     assert duly("verify", tmp_path / "local" / "journal").code == 0
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "overlay"])
+def test_a_journal_that_does_not_stay_is_told(kind: str, duly: Duly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def passing(_: RealDisk, __: Path) -> str:
+        return kind
+
+    monkeypatch.setattr(RealDisk, "file_system", passing)
+    path = healthy(tmp_path / "journal")
+    answer = duly("doctor", path, *AT, "--json")
+    assert (answer.code, codes(answer)) == (0, ["passing"])
+    (tmp_path / "local").mkdir()
+    monkeypatch.chdir(tmp_path / "local")
+    assert executed(the("passing", answer)["remedy"], duly).code == 0
+    assert duly("verify", tmp_path / "local" / "journal").code == 0
+
+
+def test_a_record_that_contradicts_itself_is_told(duly: Duly, tmp_path: Path):
+    path = healthy(tmp_path / "journal")
+    with Journal.open(path, now=NOW) as journal:
+        journal.append([RunCompleted(at=NOW, run_id=77), RunCompleted(at=NOW, run_id=78)], NOW)
+    answer = duly("doctor", path, *AT, "--json")
+    assert (answer.code, codes(answer)) == (1, ["contradiction"])
+    assert "run 77 is not open, and 1 more" in the("contradiction", answer)["text"]
+    shown = executed(the("contradiction", answer)["remedy"], duly)
+    assert (shown.code, "contradicts the record" in shown.out) == (1, True)
+
+
+def test_entries_that_were_lost_are_told_where_they_were_saved(duly: Duly, tmp_path: Path):
+    duly("salvage", damaged(tmp_path / "journal"), "--to", tmp_path / "saved")
+    answer = duly("doctor", tmp_path / "saved", *AT, "--json")
+    shown = executed(the("lost", answer)["remedy"], duly)
+    assert (shown.code, "LOST" in shown.out) == (0, True)
+
+
+def test_a_clock_that_ran_ahead_is_told(duly: Duly, tmp_path: Path):
+    path = healthy(tmp_path / "journal")
+    with Journal.open(path, now=NOW) as journal:
+        journal.append([ClockJumped(at=NOW, ahead=2 * HOUR)], NOW)
+    answer = duly("doctor", path, *AT, "--json")
+    assert (answer.code, codes(answer)) == (0, ["clock-jumped"])
+    assert executed(the("clock-jumped", answer)["remedy"], duly).code == 0
+
+
+def test_every_trouble_is_tested_and_documented():
+    known = set(re.findall(r'code="([a-z-]+)"', Path(doctoring.__file__).read_text(encoding="utf-8")))
+    reference = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    here = Path(__file__).read_text(encoding="utf-8")
+    assert len(known) > 10
+    assert {code for code in known if f"`{code}`" not in reference} == set()
+    assert {code for code in known if f'"{code}"' not in here} == set()
 
 
 def test_a_run_is_long_after_what_is_said(duly: Duly, tmp_path: Path):

@@ -1,0 +1,285 @@
+"""What the parts of an indexed journal tell: the entries of one schedule, and what held at any moment.
+
+Rules: an entry is read alone and checked by the checksum that its index has of it; a block is read as whole lines, each
+checked by its own checksum and its sequence. What does not fit is PartDoubted, and names the segment. The cost follows
+what is asked for, not the length of the journal: a block or two for a moment, the schedule's own entries for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from heapq import merge
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+from zlib import crc32
+
+import msgspec
+
+from duly.journal.disk import Disk
+from duly.journal.entries import Entry, JournalOpened
+from duly.journal.errors import Error
+from duly.journal.format import crc_fits
+from duly.journal.scanning import UNDECODABLE
+from duly.journal.survey import reading
+from duly.projections.index import (
+    OPENED,
+    REGRESSED,
+    Block,
+    FactsLine,
+    Freed,
+    IndexDoubted,
+    Moment,
+    Part,
+    Posting,
+    decode_facts,
+    replayed,
+)
+
+T = TypeVar("T")
+
+GAP: Final = 4096
+"""Bytes between two wanted entries that are read along with them, rather than by another call."""
+SPAN: Final = 1 << 20
+
+_decode_entry: Callable[[bytes], Entry] = msgspec.json.Decoder(Entry).decode
+
+
+class PartDoubted(Error):
+    """An index, or what was read through it, is not what it should be: `segment` has to be read instead."""
+
+    def __init__(self, segment: str, doubt: IndexDoubted) -> None:
+        super().__init__(f"the index of {segment} is not used: {doubt}")
+        self.segment = segment
+
+
+class Found(NamedTuple):
+    """An entry that was found through an index; `offset` is where it begins, inside its line."""
+
+    sequence: int
+    entry: Entry
+    segment: str
+    offset: int
+
+
+class _Stretch(NamedTuple):
+    part: Part
+    block: Block
+    end: int
+
+
+class Parts:
+    """The parts of a journal, oldest first, without a gap; each answers for a piece of a segment."""
+
+    def __init__(self, disk: Disk, folder: Path, crc_seed: int, parts: Sequence[Part]) -> None:
+        self._disk, self._folder, self._seed = disk, folder, crc_seed
+        self._parts = parts
+
+    @property
+    def last(self) -> int:
+        """The last sequence."""
+        return self._parts[-1].end.next - 1 if self._parts else 0
+
+    def entries(
+        self, schedule_id: str, kinds: Sequence[str] = (), *, after: int = 0, through: int | None = None
+    ) -> Iterator[Found]:
+        """The schedule's entries, and those of these kinds that name no schedule, in order."""
+        for part in self._parts:
+            if part.end.next - 1 > after and (through is None or part.start.next <= through):
+                yield from self._of_part(part, schedule_id, kinds, after, self.last if through is None else through)
+
+    def concerning(self, schedule_id: str, through: int | None = None) -> list[tuple[int, Entry]]:
+        """What a history of the schedule is folded from: its own entries, and the steps back of the clock."""
+        return [(one.sequence, one.entry) for one in self.entries(schedule_id, (REGRESSED,), through=through)]
+
+    def newest(self, schedule_id: str, limit: int, *, after: int = 0, through: int | None = None) -> list[Found]:
+        """The schedule's last `limit` entries, in order."""
+        found: list[Found] = []
+        bound = self.last if through is None else through
+        for part in reversed(self._parts):
+            if len(found) >= limit or part.end.next - 1 <= after:
+                break
+            if part.start.next <= bound:
+                wanted = limit - len(found)
+                found = [*self._of_part(part, schedule_id, (), after, bound, newest=wanted), *found]
+        return found
+
+    def names(self, schedule_id: str) -> bool:
+        """Whether any entry names the schedule."""
+        return any(sure(part, partial(part.of_schedule, schedule_id)) for part in reversed(self._parts))
+
+    def created(self) -> set[str]:
+        """The ids of all schedules that were ever created."""
+        return {each for part in self._parts for each in sure(part, partial(_created, part))}
+
+    def moment(self, through: int | None = None) -> Moment:
+        """What held after the entry `through`, or after the last one."""
+        part = self._part_of(self.last if through is None else through)
+        if part is None:
+            return Moment()
+        if through is None or through >= part.end.next - 1:
+            return sure(part, lambda: part.after)
+        return self._replayed(next(self._back_from(through)), through)[0]
+
+    def task_slots(self, through: int) -> int | None:
+        """How many task slots the host had at the entry `through`."""
+        part = self._part_of(through)
+        if part is None:
+            return None
+        openings = sure(part, partial(part.of_journal, OPENED)).between(0, through)
+        if not openings:
+            return sure(part, lambda: part.before).task_slots
+        [opened] = self._read(part, list(openings.newest(1)))
+        return opened.entry.task_slots if isinstance(opened.entry, JournalOpened) else None
+
+    def freed(self, since: datetime, through: int, most: int) -> list[Freed]:
+        """Of the last `most` task slots that were freed by the entries up to `through`, those freed at `since` or
+        later."""
+        found: list[Freed] = []
+        for stretch in self._back_from(through):
+            found = [*self._replayed(stretch, through)[1], *found]
+            highest = stretch.block.before.highest
+            if len(found) >= most or highest is None or highest < since:
+                break
+        return [one for one in found[-most:] if one.until >= since]
+
+    def first_since(self, instant: datetime) -> int:
+        """The first entry whose clock reading is not before the instant; one more than the last if there is none."""
+        for part in self._parts:
+            for stretch in self._stretches(part):
+                if stretch.block.latest >= instant:
+                    return next(sequence for sequence, at in self._readings(stretch) if at >= instant)
+        return self.last + 1
+
+    def last_until(self, instant: datetime) -> int:
+        """The last entry whose clock reading is not after the instant; 0 if there is none."""
+        for stretch in self._back_from(self.last):
+            if stretch.block.earliest <= instant:
+                return max(sequence for sequence, at in self._readings(stretch) if at <= instant)
+        return 0
+
+    def _part_of(self, sequence: int) -> Part | None:
+        for part in reversed(self._parts):
+            if part.start.next <= sequence:
+                return part
+        return None
+
+    def _stretches(self, part: Part) -> list[_Stretch]:
+        blocks = sure(part, part.blocks)
+        ends = [*(block.offset for block in blocks[1:]), part.end.offset]
+        return [_Stretch(part, block, end) for block, end in zip(blocks, ends, strict=True)]
+
+    def _back_from(self, through: int) -> Iterator[_Stretch]:
+        """The blocks with entries up to `through`, the newest first."""
+        for part in reversed(self._parts):
+            if part.start.next <= through:
+                for stretch in reversed(self._stretches(part)):
+                    if stretch.block.before.sequence < through:
+                        yield stretch
+
+    def _replayed(self, stretch: _Stretch, through: int) -> tuple[Moment, list[Freed]]:
+        return replayed(stretch.block.before, self._lines(stretch), through)
+
+    def _readings(self, stretch: _Stretch) -> Iterator[tuple[int, datetime]]:
+        for line in self._lines(stretch):
+            for sequence, facts in enumerate(line.e, line.s):
+                yield sequence, facts.at
+
+    def _lines(self, stretch: _Stretch) -> list[FactsLine]:
+        part, block, end = stretch
+        path = self._folder / part.segment.name
+        with reading(path):
+            file = self._disk.open(path)
+            try:
+                data = self._disk.read(file, block.offset, end - block.offset)
+            finally:
+                self._disk.close(file)
+        return sure(part, lambda: self._checked(data, block.before.sequence + 1))
+
+    def _checked(self, data: bytes, expected: int) -> list[FactsLine]:
+        *lines, rest = data.split(b"\n")
+        found: list[FactsLine] = []
+        for line in lines:
+            if not crc_fits(line, self._seed):
+                raise IndexDoubted("a line of a block has another checksum")
+            try:
+                decoded = decode_facts(line)
+            except UNDECODABLE as error:
+                raise IndexDoubted(f"a line of a block cannot be decoded: {error}") from error
+            if decoded.s != expected:
+                raise IndexDoubted("a block holds other lines than it should")
+            expected += len(decoded.e)
+            found.append(decoded)
+        if rest or not found:
+            raise IndexDoubted("a block does not end with a line")
+        return found
+
+    def _of_part(  # noqa: PLR0913 - what is asked of it
+        self,
+        part: Part,
+        schedule_id: str,
+        kinds: Sequence[str],
+        after: int,
+        through: int,
+        *,
+        newest: int | None = None,
+    ) -> list[Found]:
+        lists = [sure(part, partial(part.of_schedule, schedule_id))]
+        lists += [sure(part, partial(part.of_journal, kind)) for kind in kinds]
+        lists = [one.between(after, through) for one in lists if one]
+        if newest is not None:
+            lists = [one.newest(newest) for one in lists]
+        return self._read(part, list(lists[0]) if len(lists) == 1 else list(merge(*lists)))
+
+    def _read(self, part: Part, postings: Sequence[Posting]) -> list[Found]:
+        if not postings:
+            return []
+        path = self._folder / part.segment.name
+        with reading(path):
+            file = self._disk.open(path)
+            try:
+                return sure(part, lambda: self._cut(part.segment.name, file, postings))
+            finally:
+                self._disk.close(file)
+
+    def _cut(self, segment: str, file: int, postings: Sequence[Posting]) -> list[Found]:
+        found: list[Found] = []
+        read, crc_seed = self._disk.read, self._seed
+        for group in _grouped(postings):
+            begin = group[0].offset
+            data = read(file, begin, group[-1].offset + group[-1].size - begin)
+            for sequence, offset, size, crc in group:
+                piece = data[offset - begin : offset - begin + size]
+                if crc32(piece, crc_seed) != crc:
+                    raise IndexDoubted(f"entry {sequence} has another checksum")
+                try:
+                    entry = _decode_entry(piece)
+                except UNDECODABLE as error:
+                    raise IndexDoubted(f"entry {sequence} cannot be decoded: {error}") from error
+                found.append(Found(sequence, entry, segment, offset))
+        return found
+
+
+def _grouped(postings: Sequence[Posting]) -> Iterator[list[Posting]]:
+    """Those that are read with one call."""
+    group = [postings[0]]
+    for one in postings[1:]:
+        end = group[-1].offset + group[-1].size
+        if one.offset - end > GAP or end - group[0].offset > SPAN:
+            yield group
+            group = []
+        group.append(one)
+    yield group
+
+
+def _created(part: Part) -> list[str]:
+    return list(part.created())
+
+
+def sure(part: Part, ask: Callable[[], T]) -> T:
+    """The answer of a part; its doubt names the segment."""
+    try:
+        return ask()
+    except IndexDoubted as doubt:
+        raise PartDoubted(part.segment.name, doubt) from doubt

@@ -1,0 +1,17 @@
+"""The refusal of an id that the record does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from duly.scheduler.errors import UnknownSchedule
+
+
+def unknown_schedule(schedule_id: str, ids: Iterable[str]) -> UnknownSchedule:
+    """The error for an id that the record does not know, with the closest that it knows."""
+    # Costs its import only when something is refused.
+    from difflib import get_close_matches
+
+    near = get_close_matches(schedule_id, sorted(ids), n=3)
+    hint = f"The nearest: {', '.join(near)}." if near else "`duly schedules` lists what there is."
+    return UnknownSchedule(f"there is no schedule {schedule_id!r}", schedule_id=schedule_id, hint=hint)

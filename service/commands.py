@@ -1,0 +1,308 @@
+"""Commands: subprocesses in sessions of their own, behind a gate that opens when the journal knows them.
+
+Rules: no command runs before its process is noted, durably; a command's process group ends with it when it was asked to
+end; exit code 0 is success, 75 an interruption whose checkpoint is a file's text, everything else a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Final, cast
+
+import msgspec
+
+from duly.journal.entries import Json
+from duly.scheduler.decisions.runs import Result
+from duly.service.accounts import Account, account_of
+from duly.service.output import Keeper, RunFiles
+from duly.service.processes import Process, is_alive, process_of, signal_group, wait_for_end
+from duly.service.work import Activity, Report, Work
+
+INTERRUPTED: Final = 75
+"""The exit code that says: stopped, and able to go on from the checkpoint."""
+LONGEST_CHECKPOINT: Final = 200_000
+"""Characters."""
+CAN_RUN_COMMANDS: Final = os.name == "posix"
+GATE: Final = 'IFS= read -r go && [ "$go" = go ] || exit 1; in=$1; shift; exec "$@" <"$in"'
+"""The shell becomes the command when it has read a line; at the end of its input, because its host died, it ends."""
+
+Note = Callable[[int, Json], None]
+"""Records JSON about a run, durably."""
+
+
+class CommandFailed(Exception):
+    """A command that ended with another exit code than 0 and 75, was killed, or could not be begun."""
+
+
+class OutlivedItsHost(Exception):
+    """A command whose host died before it, so that nobody saw how it ended."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A program to execute: the words of its command line, or one text for `shell`.
+
+    `environment` comes on top of the host's own; `stdin` is what it reads, nothing if None; `user` needs a host that
+    runs as root; `cwd` is the user's home if a user is named, and the host's own folder otherwise.
+    """
+
+    line: str | tuple[str, ...]
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    stdin: str | None = None
+    cwd: Path | None = None
+    user: str | None = None
+    shell: str = "/bin/sh"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line as it is executed."""
+        return (self.shell, "-c", self.line) if isinstance(self.line, str) else self.line
+
+
+class CommandOf(msgspec.Struct, frozen=True):
+    """A handler that makes a command of each work, for example of the run's input."""
+
+    build: Callable[[Work], Command]
+
+
+class CommandActivity(Activity):
+    """A command that this host executes."""
+
+    killable = True
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a command needs of its host
+        self,
+        work: Work,
+        report: Report,
+        build: Callable[[Work], Command],
+        files: RunFiles,
+        keeper: Keeper,
+        note: Note,
+    ) -> None:
+        super().__init__(work, report)
+        self._build = build
+        self._files = files
+        self._keeper = keeper
+        self._note = note
+        self._lock = Lock()
+        self._group: int | None = None
+        """The process group, while its leader is not reaped: until then the id belongs to nobody else."""
+
+    def begin(self) -> None:
+        """Begins in a thread, which waits for the command's end."""
+        Thread(target=self._execute, name=f"duly run {self.work.run.id}", daemon=True).start()
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM to the group."""
+        super().ask_to_stop()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL to the group."""
+        super().kill()
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with self._lock:
+            if self._group is not None:
+                signal_group(self._group, number)
+
+    def _execute(self) -> None:
+        try:
+            result = self._executed(self._build(self.work))
+        except Exception as error:  # whatever keeps a command from running is how its run ended
+            result = self.work.failed(error)
+        finally:
+            self._files.clean()
+        self.report(result)
+
+    def _executed(self, command: Command) -> Result:
+        account = account_of(command.user)
+        self._prepare(command, account)
+        gate = self._opened(command, account)
+        self._keeper.watch(self._files.log)
+        try:
+            self._let_through(gate)
+            code = self._waited(gate)
+        finally:
+            self._keeper.leave(self._files.log)
+        return self._result(code)
+
+    def _prepare(self, command: Command, account: Account | None) -> None:
+        owner = None if account is None else account.uid
+        self._files.make_folder()
+        self._files.write(self._files.checkpoint, _text(self.work.checkpoint), owner)
+        if command.stdin is not None:
+            self._files.write(self._files.stdin, command.stdin, owner)
+
+    def _opened(self, command: Command, account: Account | None) -> subprocess.Popen[bytes]:
+        source = os.devnull if command.stdin is None else str(self._files.stdin.absolute())
+        log = self._files.open_log()
+        try:
+            gate = subprocess.Popen(  # noqa: S603 - executing commands is what a host is for
+                ["/bin/sh", "-c", GATE, "duly", source, *command.words],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=command.cwd or (None if account is None else account.home),
+                env=environment_of(self.work, command, self._files, account),
+                start_new_session=True,
+                user=None if account is None else account.uid,
+                group=None if account is None else account.gid,
+                extra_groups=None if account is None else account.groups,
+            )
+        finally:
+            os.close(log)
+        with self._lock:
+            self._group = gate.pid
+        return gate
+
+    def _let_through(self, gate: subprocess.Popen[bytes]) -> None:
+        """Notes the process, and opens the gate; whatever comes in between leaves it shut."""
+        assert gate.stdin is not None  # noqa: S101 - it is a pipe by construction
+        try:
+            process = process_of(gate.pid)
+            self._note(self.work.run.id, note_of(gate.pid, process, self.work.attempt_id, self._files.log))
+            if not self.work.stopping:
+                with suppress(BrokenPipeError):
+                    gate.stdin.write(b"go\n")
+                    gate.stdin.flush()
+        except BaseException:
+            with suppress(OSError):
+                gate.stdin.close()
+            self._waited(gate)
+            raise
+        with suppress(OSError):
+            gate.stdin.close()
+
+    def _waited(self, gate: subprocess.Popen[bytes]) -> int:
+        """The exit code. A group that was asked to end is ended with its leader, before the leader's id is free."""
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, gate.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            if self.work.stopping:
+                signal_group(gate.pid, signal.SIGKILL)
+            code = gate.wait()
+            self._group = None
+        return code
+
+    def _result(self, code: int) -> Result:
+        if code == 0:
+            return self.work.completed({"exit_code": 0})
+        if code == INTERRUPTED:
+            return self.work.interrupted(self._checkpoint())
+        return self.work.failed(CommandFailed(f"{describe_exit(code)}; its output is in {self._files.log}"))
+
+    def _checkpoint(self) -> str | None:
+        try:
+            text = self._files.checkpoint.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise CommandFailed("interrupted (exit code 75), with a checkpoint that is no UTF-8 text") from error
+        if len(text) > LONGEST_CHECKPOINT:
+            problem = f"interrupted (exit code 75), with a checkpoint of {len(text):,} characters"
+            raise CommandFailed(f"{problem}; {LONGEST_CHECKPOINT:,} can be recorded")
+        return text or None
+
+
+class AdoptedActivity(Activity):
+    """A command that a dead host began, and that still runs."""
+
+    adopted = True
+    killable = True
+
+    def __init__(self, work: Work, report: Report, process: Process, log: Path | None, keeper: Keeper) -> None:
+        super().__init__(work, report)
+        self._process = process
+        self._log = log
+        self._keeper = keeper
+
+    def begin(self) -> None:
+        """Watches it, in a thread."""
+        Thread(target=self._watch, name=f"duly run {self.work.run.id}", daemon=True).start()
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM to its group."""
+        super().ask_to_stop()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL to its group."""
+        super().kill()
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if is_alive(self._process):
+            signal_group(self._process.pid, number)
+
+    def _watch(self) -> None:
+        if self._log is not None:
+            self._keeper.watch(self._log)
+        wait_for_end(self._process)
+        if self._log is not None:
+            self._keeper.leave(self._log)
+            RunFiles(self._log.parent, self._log.name.removesuffix(".log")).clean()
+        self.report(self.work.failed(OutlivedItsHost("it outlived its host, and has ended; nobody saw its exit code")))
+
+
+def note_of(pid: int, process: Process | None, attempt_id: int | None, log: Path) -> dict[str, Json]:
+    """What is noted of a command's process."""
+    return {
+        "process": pid,
+        "group": pid,
+        "started": None if process is None else process.started,
+        "attempt": attempt_id,
+        "output": str(log.absolute()),
+    }
+
+
+def noted(notes: tuple[Json, ...], attempt_id: int | None) -> tuple[Process, Path | None] | None:
+    """The process that the newest note tells of, if it is one of this attempt, and where its output goes."""
+    for note in reversed(notes):
+        if not isinstance(note, dict) or "process" not in note:
+            continue
+        told = cast("dict[str, Json]", note)
+        pid, started, output = told["process"], told.get("started"), told.get("output")
+        if told.get("attempt") != attempt_id or type(pid) is not int or not isinstance(started, str):
+            return None
+        return Process(pid, started), Path(output) if isinstance(output, str) else None
+    return None
+
+
+def describe_exit(code: int) -> str:
+    """How a command ended, in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def environment_of(work: Work, command: Command, files: RunFiles, account: Account | None) -> dict[str, str]:
+    """The environment of a command: the host's, the user's, the command's, and what duly tells it."""
+    run = work.run
+    told = {
+        "DULY_SCHEDULE_ID": run.schedule_id,
+        "DULY_OCCURRENCE_ID": run.occurrence_id,
+        "DULY_SCHEDULED_AT": None if run.scheduled_at is None else f"{run.scheduled_at:%Y-%m-%dT%H:%M:%SZ}",
+        "DULY_RUN_ID": str(run.id),
+        "DULY_ATTEMPT_ID": None if work.attempt_id is None else str(work.attempt_id),
+        "DULY_INPUT": msgspec.json.encode(run.input).decode(),
+        "DULY_CHECKPOINT_FILE": str(files.checkpoint.absolute()),
+    }
+    inherited = {name: value for name, value in os.environ.items() if name not in told}
+    own = {} if account is None else account.environment
+    return {**inherited, **own, **command.environment, **{k: v for k, v in told.items() if v is not None}}
+
+
+def _text(checkpoint: Json) -> str:
+    if checkpoint is None:
+        return ""
+    return checkpoint if isinstance(checkpoint, str) else msgspec.json.encode(checkpoint).decode()

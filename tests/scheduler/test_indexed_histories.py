@@ -1,0 +1,67 @@
+"""Explanations, histories and changes of generated histories are the same with indexes and without."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+
+import pytest
+
+from duly.projections.indexed import IndexedJournal
+from duly.scheduler.audits import changes_of, occurrences_of
+from duly.scheduler.errors import UnknownSchedule
+from duly.scheduler.explaining import explain_all
+from tests.projections.segmented import FIRST, PATH, index_files, indexed, segment_files, segmented
+from tests.scheduler.memory_disk import MemoryDisk
+from tests.scheduler.test_explained_histories import DAY, asked_about, live, record_of
+
+KEPT_FILES = (1.0, 1.0, 0.9)
+"""How many of the index files are left, by chance."""
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_a_generated_history_is_told_the_same_with_indexes_and_without(seed: int, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.ERROR, logger="duly")
+    choose = Random(seed)  # noqa: S311 - a seed that can be repeated is the point
+    history, calendars = live(seed, length=90)
+    record = record_of(history)
+    history.close()
+    disk = MemoryDisk()
+    segmented([entry for _, entry in record], disk)
+    indexed(disk)
+    assert len(segment_files(disk)) > 5
+    for path in index_files(disk):
+        if choose.random() > KEPT_FILES[seed % 3]:
+            disk.remove(path)
+    begin, end = min(entry.at for _, entry in record) - DAY, max(entry.at for _, entry in record) + DAY
+    for schedule_id in sorted({name for name, _ in calendars}):
+        mine = [found for (name, _), found in calendars.items() if name == schedule_id]
+        asked = sorted({one for found in mine for one in asked_about(found, begin, end)})
+        indexes = IndexedJournal(PATH, disk=disk)
+        for through in (None, len(record), 2 * len(record) // 3):
+            whole = [one for one in record if through is None or one[0] <= through]
+            if not any(getattr(entry, "schedule_id", None) == schedule_id for _, entry in whole):
+                continue
+            for now in (None, history.now):
+                expected = explain_all(whole, schedule_id, asked, now=now)
+                assert explain_all(indexes, schedule_id, asked, now=now, through=through) == expected
+        assert occurrences_of(indexes, schedule_id, now=history.now) == occurrences_of(
+            record, schedule_id, now=history.now
+        )
+        assert changes_of(indexes, schedule_id) == changes_of(record, schedule_id)
+
+
+def test_an_unknown_schedule_is_refused_in_the_same_words():
+    history, _ = live(1)
+    record = record_of(history)
+    history.close()
+    disk = MemoryDisk()
+    segmented([entry for _, entry in record], disk)
+    indexed(disk)
+    said: list[str] = []
+    for journal in (record, IndexedJournal(PATH, disk=disk)):
+        for ask in (changes_of, occurrences_of, lambda one, name: explain_all(one, name, [FIRST])):
+            with pytest.raises(UnknownSchedule) as refused:
+                ask(journal, "A")
+            said.append(str(refused.value))
+    assert len(set(said)) == 1

@@ -1,0 +1,237 @@
+"""What-if over generated histories: without a change the record itself comes out, and with one a sound record."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from duly.journal import Reader
+from duly.journal.entries import Entry
+from duly.projections import State
+from duly.scheduler import commands, replaying, worlds
+from duly.scheduler.accounting import account_of
+from duly.scheduler.changes import Changes
+from duly.scheduler.decisions import admission
+from duly.scheduler.durations import Durations
+from duly.scheduler.engine import EngineChecker
+from duly.scheduler.recorded import Line, Record
+from duly.scheduler.replaying import Replaying
+from duly.scheduler.whatif import whatif
+from tests.scheduler.test_explained_histories import live
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+CHANGES: tuple[dict[str, object], ...] = (
+    {"task_slots": 1},
+    {"task_slots": 8},
+    {"batch": 1},
+    {"batch": 3, "task_slots": 2},
+    {"*.misfire": "skip"},
+    {"*.misfire": "latest"},
+    {"*.lateness": timedelta()},
+    {"*.lateness": 2 * HOUR, "*.misfire": "skip"},
+    {"a.overlap": "parallel", "a.max_active_runs": 3},
+    {"*.overlap": "skip"},
+    {"clock_tolerance": timedelta()},
+    {"clock_tolerance": timedelta(days=20)},
+    {"a.cron": "*/7 * * * *", "a.zone": "UTC"},
+)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Warnings about the clocks of histories are no news."""
+    caplog.set_level(logging.ERROR, logger="duly")
+
+
+def lines_of(seed: int) -> list[Line]:
+    """The batches of a generated history."""
+    history, _ = live(seed)
+    lines = [(line.first, line.entries) for line in Reader(history.world.path, disk=history.world.memory).lines()]
+    history.close()
+    return list(lines)
+
+
+def check_nothing_changes(lines: list[Line], seed: int) -> None:
+    found = whatif(lines, {})
+    told = (found.identical, found.differences, found.assumed_polls, found.shifted_runs, found.estimated_runs)
+    assert told == (True, (), 0, 0, 0), f"seed {seed}"
+    assert (found.refused, found.check.divergences, found.lost) == ((), (), 0), f"seed {seed}"
+    assert all(total.recorded == total.now for total in found.totals), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_without_a_change_the_record_comes_out(seed: int):
+    check_nothing_changes(lines_of(seed), seed)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("first", range(0, 500, 50))
+def test_without_a_change_five_hundred_records_come_out(first: int):
+    for seed in range(first, first + 50):
+        check_nothing_changes(lines_of(seed), seed)
+
+
+def test_the_generated_histories_are_worth_replaying():
+    polls = decided = 0
+    for seed in range(24):
+        found = whatif(lines_of(seed), {})
+        polls += found.polls
+        decided += sum(sum(total.recorded.values()) for total in found.totals)
+    assert polls > 200
+    assert decided > 5_000
+
+
+def relived(lines: list[Line], changes: dict[str, object]) -> tuple[Replaying, list[tuple[int, Entry]]]:
+    """The replay under these changes, and all that the other world recorded."""
+    record = Record(lines)
+    relive = Replaying(record, Changes(changes), Durations({"*": 20 * MINUTE}, record.durations), {})
+    made: list[tuple[int, Entry]] = []
+    for first, entries in lines:
+        made.extend(relive.follow(first, tuple(entries)))
+    return relive, made
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=lambda one: " ".join(f"{name}={value}" for name, value in one.items()))
+def test_another_policy_gives_a_record_that_could_have_been(changes: dict[str, object]):
+    seen: Counter[str] = Counter()
+    for seed in range(6):
+        lines = lines_of(seed)
+        relive, made = relived(lines, changes)
+        state = State()
+        slots = 0
+        for sequence, entry in made:
+            assert sequence == state.sequence + 1
+            state.apply(sequence, entry)
+            slots = state.opened.task_slots if state.opened is not None else slots
+        assert state.anomalies == [], f"seed {seed}"
+        unbalanced = [one for one in account_of(made).schedules if not one.balanced]
+        assert unbalanced == [], f"seed {seed}"
+        found = whatif(lines, changes, durations={"*": 20 * MINUTE})
+        assert found.identical == relive.identical == (made == numbered(lines))
+        seen["differences"] += len(found.differences)
+        seen["estimates"] += sum(one.estimate for one in found.differences)
+    assert seen["differences"] > 0 or "batch" in changes
+    assert seen["estimates"] <= seen["differences"]
+
+
+def numbered(lines: list[Line]) -> list[tuple[int, Entry]]:
+    return [(first + n, entry) for first, entries in lines for n, entry in enumerate(entries)]
+
+
+def test_what_differs_between_two_policies_differs_the_same_way_however_it_is_asked():
+    """The differences of a change are those between the records of both worlds, so none is made up and none is left
+    out: each occurrence that is decided in both is decided as the differences say."""
+    for seed in range(6):
+        lines = lines_of(seed)
+        _, made = relived(lines, {"*.misfire": "skip"})
+        found = whatif(lines, {"*.misfire": "skip"}, durations={"*": 20 * MINUTE})
+        recorded, now = dispositions(numbered(lines)), dispositions(made)
+        told = {(one.schedule_id, one.scheduled_at): one for one in found.differences if not one.moved}
+        for key in recorded.keys() & now.keys():
+            if recorded[key] != now[key]:
+                assert (told[key].recorded.disposition, told[key].now.disposition) == (recorded[key][0], now[key][0])
+            else:
+                assert key not in told
+
+
+def dispositions(entries: list[tuple[int, Entry]]) -> dict[tuple[str, Any], tuple[str, str | None]]:
+    """The last disposition of every occurrence that has one of its own, of histories whose clock never went back."""
+    found: dict[tuple[str, Any], tuple[str, str | None]] = {}
+    words = {"OccurrenceAdmitted": "admitted", "OccurrenceSkipped": "skipped", "OccurrenceSuperseded": "superseded"}
+    for _, entry in entries:
+        word = words.get(type(entry).__name__)
+        if type(entry).__name__ == "ClockRegressed":
+            return {}
+        if word is not None:
+            key = getattr(entry, "schedule_id", ""), getattr(entry, "scheduled_at", None)
+            found[key] = word, getattr(entry, "reason", None)
+    return found
+
+
+# The comparison is shown what it must not let pass.
+
+
+def exchange(monkeypatch: pytest.MonkeyPatch, where: object, name: str, made_of: Callable[[Any], Any]) -> None:
+    """Puts what is made of a shipped function in its place."""
+    monkeypatch.setattr(where, name, made_of(getattr(where, name)))
+
+
+def later_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(monkeypatch, admission, "deadline", lambda shipped: lambda *given: shipped(*given) + HOUR)
+
+
+def other_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(monkeypatch, admission, "turn_order", lambda shipped: lambda *given: shipped(*given)[::-1])
+
+
+def candidates_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(monkeypatch, commands, "decide_edit", lambda shipped: lambda *given: shipped(*given)[-1:])
+
+
+def edits_that_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(monkeypatch, commands, "decide_edit", lambda _: lambda *_: ())
+
+
+def polls_whenever_something_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(monkeypatch, EngineChecker, "leaves_undecided", lambda _: lambda *_: False)
+
+
+def regressions_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(monkeypatch, worlds, "decide_regression", lambda _: lambda *_: None)
+
+
+def results_a_minute_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def later(shipped: Any) -> Any:
+        return lambda *given: shipped(*given[:-1], given[-1] + MINUTE)
+
+    exchange(monkeypatch, replaying, "step_taken", later)
+
+
+def a_slot_more_than_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def more(shipped: Any) -> Any:
+        return lambda changes, recorded: msgspec.structs.replace(
+            shipped(changes, recorded), task_slots=recorded.task_slots + 1
+        )
+
+    exchange(monkeypatch, Changes, "opened", more)
+
+
+FAULTS = (
+    later_deadline,
+    other_turns,
+    candidates_forgotten,
+    edits_that_change_nothing,
+    polls_whenever_something_is_due,
+    regressions_unseen,
+    results_a_minute_late,
+    a_slot_more_than_recorded,
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_of_the_replay_is_noticed(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch):
+    records = [lines_of(seed) for seed in (4, 5, 6, 20, 22)]  # in 20 an edit skips a candidate
+    fault(monkeypatch)
+    assert [seed for seed, lines in enumerate(records) if not whatif(lines, {}).identical]
+
+
+def test_a_record_that_was_tampered_with_does_not_come_out():
+    noticed = tampered = 0
+    for seed in range(6):
+        lines = lines_of(seed)
+        choose = Random(seed)  # noqa: S311 - a seed that can be repeated is the point
+        places = [n for n, (_, entries) in enumerate(lines) if len(entries) > 2 and "Occurrence" in str(entries)]
+        for place in choose.sample(places, min(3, len(places))):
+            first, entries = lines[place]
+            spoilt = [*lines[:place], (first, [*entries[:-2], entries[-1], entries[-2]]), *lines[place + 1 :]]
+            if entries[-1] != entries[-2]:
+                tampered += 1
+                noticed += not whatif(spoilt, {}).identical
+    assert noticed == tampered > 0

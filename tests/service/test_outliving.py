@@ -1,0 +1,159 @@
+"""Commands that outlive their host: recognised by the next one, watched, and never mistaken for finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from duly import Completed, Run, Scheduler, StillRunning
+from duly.projections import replay
+from duly.service import Command, Host
+from duly.service.commands import note_of
+from duly.service.processes import Process, process_of
+from tests.service.hosting import outcomes, running, until
+
+ROOT = Path(__file__).parent.parent.parent
+WAITING = "while [ ! -e go ]; do sleep 0.01; done; echo over"
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands need process groups")
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    from duly.service import Command, Host
+    from tests.service.hosting import due
+
+    folder = Path(sys.argv[1])
+    host = Host.open(folder / "j", {"c": Command(sys.argv[2], cwd=folder)})
+    due(host, "c")
+    host.run()
+"""
+
+
+@contextmanager
+def left_behind(folder: Path, line: str = WAITING) -> Generator[Process]:
+    """A command whose host was killed while it ran."""
+    program = [sys.executable, "-P", "-c", textwrap.dedent(KILLED), str(folder), f"echo > begun; {line}"]
+    with subprocess.Popen(program, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}) as host:
+        until((folder / "begun").exists)
+        host.kill()
+    [run] = replay(folder / "j").runs()
+    assert isinstance(run.notes[-1], dict)
+    process = process_of(int(str(run.notes[-1]["process"])))
+    assert process is not None
+    try:
+        yield process
+    finally:
+        if process_of(process.pid) == process:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def the_run(host: Host) -> Run:
+    [run] = host.scheduler.runs()
+    return run
+
+
+def test_it_stays_started_while_it_runs_and_has_failed_openly_when_it_has_ended(tmp_path: Path):
+    with left_behind(tmp_path), running(Host.open(tmp_path / "j", {"c": Command("true")})) as host:
+        assert [run.id for run in host.scheduler.recovery.running] == [the_run(host).id]
+        until(lambda: host.at_work)
+        assert the_run(host).state == "started"
+        (tmp_path / "go").touch()
+        until(lambda: the_run(host).ended)
+        error = the_run(host).error
+    assert error is not None
+    assert (error.type, error.message) == (
+        "OutlivedItsHost",
+        "it outlived its host, and has ended; nobody saw its exit code",
+    )
+    [log] = (tmp_path / "j-output" / "c").iterdir()  # and nothing else is left of it
+    assert log.read_text(encoding="utf-8") == "over\n"
+
+
+def test_it_keeps_its_slot_and_the_schedule_does_not_run_beside_it(tmp_path: Path):
+    with left_behind(tmp_path), running(Host.open(tmp_path / "j", {"c": Command("true")}, task_slots=1)) as host:
+        until(lambda: host.at_work)
+        manual = host.scheduler.run_now("c")
+        until(lambda: host.last_poll)
+        assert host.scheduler.run(manual.id).state == "pending"
+        (tmp_path / "go").touch()
+        until(lambda: host.scheduler.run(manual.id).ended)
+
+
+def test_one_that_has_ended_before_the_next_host_is_abandoned(tmp_path: Path):
+    with left_behind(tmp_path) as process:
+        (tmp_path / "go").touch()
+        until(lambda: process_of(process.pid) is None)
+        with Host.open(tmp_path / "j", {}) as host:
+            assert the_run(host).state == "abandoned"
+
+
+def test_another_process_with_its_id_is_not_mistaken_for_it(tmp_path: Path):
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        run = scheduler.run_now(target="c")
+        scheduler.start(run.id)
+        reused = Process(os.getpid(), "what was here before 1")
+        scheduler.note_run(run.id, note_of(os.getpid(), reused, None, tmp_path / "log"))
+    with Host.open(tmp_path / "j", {}) as host:
+        assert the_run(host).state == "abandoned"
+
+
+def test_the_note_of_an_attempt_before_is_no_evidence_about_this_one(tmp_path: Path):
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        run = scheduler.run_now(target="c")
+        scheduler.start(run.id)
+        scheduler.note_run(run.id, note_of(os.getpid(), process_of(os.getpid()), None, tmp_path / "log"))
+        scheduler.interrupt(run.id)
+        scheduler.resume(run.id)
+    with Host.open(tmp_path / "j", {}) as host:
+        assert (the_run(host).state, the_run(host).abandoned) == ("abandoned", "ambiguous")
+
+
+def test_it_is_ended_with_the_host_that_adopted_it(tmp_path: Path):
+    with left_behind(tmp_path) as process:
+        grace = timedelta(seconds=0.1)
+        with running(Host.open(tmp_path / "j", {}, drain_grace=grace, kill_grace=grace)) as host:
+            until(lambda: host.at_work)
+        assert outcomes(tmp_path / "j") == {"c": "Cancelled"}
+        until(lambda: process_of(process.pid) is None)
+
+
+def test_one_that_hears_nothing_is_killed(tmp_path: Path):
+    with left_behind(tmp_path, f"trap '' TERM; {WAITING}") as process:
+        grace = timedelta(seconds=0.1)
+        with running(Host.open(tmp_path / "j", {}, drain_grace=grace, kill_grace=grace)) as host:
+            until(lambda: host.at_work)
+        until(lambda: process_of(process.pid) is None)
+
+
+def test_once_leaves_it_alone(tmp_path: Path):
+    with left_behind(tmp_path) as process:
+        for _ in range(2):
+            with Host.open(tmp_path / "j", {}) as host:
+                assert host.once() == ()
+        assert process_of(process.pid) == process
+        assert replay(tmp_path / "j").runs()[0].state == "started"
+
+
+def test_evidence_of_the_host_is_asked_about_what_it_alone_knows(tmp_path: Path):
+    class Workers:
+        def of(self, run: Run, /) -> Completed | StillRunning | None:
+            return Completed(run.id, result="done elsewhere") if run.target == "a" else StillRunning(run.id)
+
+        def runs(self) -> list[tuple[int, str]]:
+            return []
+
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        for target in "ab":
+            scheduler.start(scheduler.run_now(target=target).id)
+    with Host.open(tmp_path / "j", {}, evidence=Workers()) as host:
+        assert {run.target: run.state for run in host.scheduler.runs()} == {"a": "completed", "b": "started"}
