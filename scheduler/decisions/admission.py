@@ -12,17 +12,12 @@ from collections.abc import Generator, Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from duly.journal.entries import (
     CandidateHeld,
     ClockRegressed,
-    Entry,
     IntervalSkipped,
     Json,
     OccurrenceAdmitted,
-    OccurrenceSkipped,
-    OccurrenceSuperseded,
     OneShotRule,
     RunStarted,
     ScheduleBlocked,
@@ -31,6 +26,7 @@ from duly.journal.entries import (
 from duly.projections import State
 from duly.projections.runs import occurrence_id
 from duly.projections.schedules import ScheduleState
+from duly.scheduler.decisions.batch import Batch
 from duly.scheduler.decisions.occurrences import Due, due_instants
 from duly.scheduler.decisions.plans import PollPlan, PollRequest, Waiting
 from duly.scheduler.decisions.questions import (
@@ -50,8 +46,6 @@ from duly.scheduler.wording import shortened
 
 ENGINE: Final = 1
 """The version of these rules: it is recorded, and records of another are not comparable."""
-BATCH_BYTES: Final = 1 << 20
-_encode: Final = msgspec.json.Encoder().encode
 
 Deciding: TypeAlias = Generator[Question, Answer, None]
 
@@ -68,7 +62,7 @@ def decide_poll(state: State, request: PollRequest) -> Generator[Question, Answe
     poll = _Poll(state, request)
     poll.sweep()
     yield from poll.take_turns()
-    return PollPlan(tuple(poll.entries), tuple(poll.offered), tuple(poll.waiting), poll.upcoming, poll.cut)
+    return PollPlan(tuple(poll.batch.entries), tuple(poll.offered), tuple(poll.waiting), poll.upcoming, poll.batch.cut)
 
 
 class _Poll:
@@ -78,27 +72,11 @@ class _Poll:
         self.state = state
         self.request = request
         self.now = request.now
-        self.entries: list[Entry] = []
+        self.batch = Batch(request.now, request.batch)
         self.offered: list[int] = []
         self.waiting: list[Waiting] = []
         self.upcoming: dict[str, datetime | None] = {}
-        self.cut = False
-        self._bytes = 0
         self._free = request.task_slots - len(state.started)
-
-    # The batch
-
-    def _add(self, *entries: Entry) -> bool:
-        """Adds entries that belong together, or cuts the poll here."""
-        size = self._bytes
-        for entry in entries:
-            size += len(_encode(entry)) + 1
-        if self.entries and (size > BATCH_BYTES or len(self.entries) + len(entries) > self.request.batch):
-            self.cut = True
-            return False
-        self.entries.extend(entries)
-        self._bytes = size
-        return True
 
     def sweep(self) -> None:
         """Offers the runs that were admitted and not started, the oldest first, while task slots are free."""
@@ -108,7 +86,7 @@ class _Poll:
             run = self.state.runs_open[run_id]
             if self.state.blocking(run.schedule_id) is not None:
                 continue
-            if self.request.start and not self._add(
+            if self.request.start and not self.batch.add(
                 RunStarted(at=self.now, run_id=run_id, schedule_id=run.schedule_id)
             ):
                 return
@@ -130,15 +108,15 @@ class _Poll:
         turns: Iterable[Turn] = (Turn(self.state.by_id[one]) for one in order)
         decided = True
         while decided:
-            before = len(self.entries)
+            before = len(self.batch.entries)
             unfinished: list[Turn] = []
             for turn in turns:
                 yield from self._take(turn)
-                if self.cut:
+                if self.batch.cut:
                     return
                 if not turn.finished:
                     unfinished.append(turn)
-            decided = len(self.entries) > before
+            decided = len(self.batch.entries) > before
             turns = unfinished
 
     def _take(self, turn: Turn) -> Deciding:
@@ -147,7 +125,7 @@ class _Poll:
             turn.finished = True
             return
         offered = len(self.offered)
-        while not (turn.finished or self.cut or len(self.offered) > offered):
+        while not (turn.finished or self.batch.cut or len(self.offered) > offered):
             due = turn.due or self._due(turn)
             if due is None:
                 return
@@ -177,7 +155,7 @@ class _Poll:
             due = due_instants(self.request.source_of(schedule), turn.through, self.now, turn.kept)
         except TriggerError as error:
             reason = shortened(str(error))
-            self._add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=reason))
+            self.batch.add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=reason))
             turn.finished = True
             return None
         turn.due = due
@@ -190,7 +168,7 @@ class _Poll:
         turn.finished = True
         if isinstance(turn.schedule.definition.trigger, OneShotRule) and due.instants:
             reason: SkipReason = "paused" if turn.schedule.paused else "disabled"
-            self._skip(turn, due.instants[0], reason, exhausts=True)
+            self.batch.skip(turn, due.instants[0], reason, exhausts=True)
 
     def _jump(self, turn: Turn, due: Due) -> bool:
         """Decides everything between the watermark and the newest due instant with one entry."""
@@ -208,7 +186,7 @@ class _Poll:
             at_least=due.seen,
             reason="superseded" if turn.schedule.definition.misfire == "latest" else "backlog",
         )
-        if not self._add(interval):
+        if not self.batch.add(interval):
             return False
         turn.through = newest - TICK
         return True
@@ -227,16 +205,16 @@ class _Poll:
         schedule = turn.schedule
         by = spending(schedule, instant)
         if by is not None:
-            skipped = self._skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due))
+            skipped = self.batch.skip(turn, instant, "spent", by=by, exhausts=self._last(turn, due))
             self._consume(turn, instant, skipped, kept=True)
             return None
         missed = self.now >= deadline(schedule, instant)
         if missed and schedule.definition.misfire != "latest":
             reason: SkipReason = "misfire" if self._free > 0 else "capacity"
-            self._consume(turn, instant, self._skip(turn, instant, reason, exhausts=self._last(turn, due)))
+            self._consume(turn, instant, self.batch.skip(turn, instant, reason, exhausts=self._last(turn, due)))
             return None
         if missed and instant < newest:
-            self._consume(turn, instant, self._supersede(turn, instant, newest))
+            self._consume(turn, instant, self.batch.supersede(turn, instant, newest))
             return None
         return instant
 
@@ -250,7 +228,7 @@ class _Poll:
             return None
         by = spending(turn.schedule, candidate)
         if by is not None:
-            skipped = self._skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due))
+            skipped = self.batch.skip(turn, candidate, "spent", by=by, exhausts=self._last(turn, due))
             self._consume(turn, candidate, skipped, kept=True)
             return None
         return candidate if self._free > 0 else None
@@ -263,7 +241,7 @@ class _Poll:
         if isinstance(found, Refusal):
             self._refuse(turn, instant, found.detail, exhausts=exhausts)
         elif turn.active >= turn.limit:
-            skipped = self._skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
+            skipped = self.batch.skip(turn, instant, "overlap", blocking_run=turn.blocking, exhausts=exhausts)
             self._consume(turn, instant, skipped, kept=True)
         elif self._free <= 0:
             self._await_slot(turn, due, instant)
@@ -292,12 +270,12 @@ class _Poll:
             turn.finished = True
             return
         held = CandidateHeld(at=self.now, schedule_id=schedule.id, scheduled_at=instant, revision=schedule.revision)
-        if self._add(held):
+        if self.batch.add(held):
             self._consume(turn, instant, True)
             turn.candidate = instant
 
     def _refuse(self, turn: Turn, instant: datetime, detail: str, *, exhausts: bool) -> None:
-        skipped = self._skip(turn, instant, "preflight", detail=detail, exhausts=exhausts)
+        skipped = self.batch.skip(turn, instant, "preflight", detail=detail, exhausts=exhausts)
         self._consume(turn, instant, skipped, kept=True)
 
     def _admit(self, turn: Turn, admission: _Admission) -> None:
@@ -316,50 +294,14 @@ class _Poll:
             lateness=definition.lateness,
             exhausts=admission.exhausts,
         )
-        run_id = self.state.sequence + len(self.entries) + 1
+        run_id = self.state.sequence + len(self.batch.entries) + 1
         started = (RunStarted(at=self.now, run_id=run_id, schedule_id=schedule.id),) if self.request.start else ()
-        if not self._add(admitted, *started):
+        if not self.batch.add(admitted, *started):
             return
         self._consume(turn, instant, True, kept=True)
         turn.active += 1
         turn.blocking = turn.blocking or run_id
         self._offer(run_id)
-
-    def _skip(  # noqa: PLR0913 - the fields of the entry
-        self,
-        turn: Turn,
-        instant: datetime,
-        reason: SkipReason,
-        *,
-        exhausts: bool,
-        blocking_run: int | None = None,
-        by: int | None = None,
-        detail: str = "",
-    ) -> bool:
-        return self._add(
-            OccurrenceSkipped(
-                at=self.now,
-                schedule_id=turn.schedule.id,
-                scheduled_at=instant,
-                revision=turn.schedule.revision,
-                reason=reason,
-                blocking_run=blocking_run,
-                by=by,
-                detail=detail,
-                exhausts=exhausts,
-            )
-        )
-
-    def _supersede(self, turn: Turn, instant: datetime, by: datetime) -> bool:
-        return self._add(
-            OccurrenceSuperseded(
-                at=self.now,
-                schedule_id=turn.schedule.id,
-                scheduled_at=instant,
-                revision=turn.schedule.revision,
-                by=by,
-            )
-        )
 
     def _settle_candidate(self, turn: Turn, newest: datetime) -> bool:
         """A newer instant is due: the candidate gives way, whatever becomes of the newer one."""
@@ -368,11 +310,11 @@ class _Poll:
             return True
         by = spending(turn.schedule, candidate)
         if by is not None:
-            settled = self._skip(turn, candidate, "spent", by=by, exhausts=False)
+            settled = self.batch.skip(turn, candidate, "spent", by=by, exhausts=False)
             if settled:
                 turn.keep(candidate)
         else:
-            settled = self._supersede(turn, candidate, newest)
+            settled = self.batch.supersede(turn, candidate, newest)
         if settled:
             turn.candidate = None
         return settled

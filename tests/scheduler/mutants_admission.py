@@ -14,13 +14,13 @@ CLOCKS = "tests/scheduler/test_clock_timelines.py"
 BASELINES = "tests/scheduler/test_baselines.py"
 
 OVERLAP = "        elif turn.active >= turn.limit:\n"
-SUPERSEDE = "            self._consume(turn, instant, self._supersede(turn, instant, newest))\n"
+SUPERSEDE = "            self._consume(turn, instant, self.batch.supersede(turn, instant, newest))\n"
 LAST = "        return due.upcoming is None and not others_due and (deciding_candidate or turn.candidate is None)\n"
 BASELINE = "    through = _baseline(rule, schedule.consumed_through, command.at, once=False)\n"
 ADVANCE = "    schedule.consumed_through = max(schedule.consumed_through, instant)\n    schedule.last_decided"
 ROUND_ROBIN = (
-    "    return [one for one in ordered if one > newest_admission] + "
-    "[one for one in ordered if one <= newest_admission]\n"
+    "    yield from _merged(due, queued, newest_admission, None, slot_is_free)\n"
+    "    yield from _merged(due, queued, None, newest_admission, slot_is_free)\n"
 )
 
 MUTANTS = (
@@ -45,7 +45,12 @@ MUTANTS = (
     Mutant(
         "two candidates",
         ADMISSION,
-        (("        if candidate is None:\n", "        if candidate is None or candidate is not None:\n"),),
+        (
+            (
+                "turn.candidate is not None and (not self._settle_candidate(turn, newest) or turn.due is None):\n",
+                "turn.due is None:\n",
+            ),
+        ),
         (f"{TABLE}::test_an_older_candidate_gives_way_as_soon_as_a_newer_instant_is_due",),
     ),
     Mutant(
@@ -74,8 +79,8 @@ MUTANTS = (
     ),
     Mutant(
         "round robin restarting at the first schedule",
-        "duly.scheduler.decisions.turns",
-        ((ROUND_ROBIN, "    return ordered\n"),),
+        "duly.scheduler.roster",
+        ((ROUND_ROBIN, "    yield from _merged(due, queued, None, None, slot_is_free)\n"),),
         (f"{TABLE}::test_schedules_take_turns_after_the_one_that_was_admitted_last",),
     ),
     Mutant(

@@ -124,9 +124,8 @@ def test_a_source_that_raised_once_outside_of_a_poll_makes_nobody_spin(program: 
     scheduler = program.open(sources={"minutes": lambda _: source})
     scheduler.create("a", source, target="x")
     assert scheduler.poll().next_due == at("10:00")
-    run = scheduler.start(scheduler.run_now("a").id)[0]
     source.failing = True
-    scheduler.complete(run.id)
+    scheduler.record_external_run("a", at("08:00"))
     assert not source.failing
     poll = scheduler.poll()
     assert (poll.decisions, poll.next_due) == ((), at("10:00"))

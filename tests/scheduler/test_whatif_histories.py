@@ -168,7 +168,7 @@ def later_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def other_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, admission, "turn_order", lambda shipped: lambda *given: shipped(*given)[::-1])
+    exchange(monkeypatch, admission, "turn_order", lambda shipped: lambda *given: reversed(list(shipped(*given))))
 
 
 def candidates_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
