@@ -65,6 +65,10 @@ class Queue:
             heappop(heap)
         return None
 
+    def is_due(self, now: datetime) -> bool:
+        """Whether `due` may have something."""
+        return bool(self._heap) and self._heap[0][0] <= now
+
     def due(self, now: datetime) -> Iterator[tuple[str, datetime]]:
         """The schedules with an instant ≤ `now`, the earliest first; each is taken out when the next one is asked for,
         so that whoever is interrupted may find it here again, and never loses it."""
@@ -148,13 +152,15 @@ class Agenda:
         if self._now is None or now < self._now:
             self._give_back(now)
         self._now = now
-        for schedule_id, instant in self._coming.due(now):
-            self._due.add(schedule_id, instant)
-            self._quiet.discard(schedule_id)
-        for schedule_id, deadline in self._deadlines.due(now):
-            instant = self._due.instants.get(schedule_id) or self._queued.instants.get(schedule_id, deadline)
-            self._due.add(schedule_id, instant)
-            self._quiet.discard(schedule_id)
+        if self._coming.is_due(now):
+            for schedule_id, instant in self._coming.due(now):
+                self._due.add(schedule_id, instant)
+                self._quiet.discard(schedule_id)
+        if self._deadlines.is_due(now):
+            for schedule_id, deadline in self._deadlines.due(now):
+                instant = self._due.instants.get(schedule_id) or self._queued.instants.get(schedule_id, deadline)
+                self._due.add(schedule_id, instant)
+                self._quiet.discard(schedule_id)
         return self._due
 
     def _give_back(self, now: datetime) -> None:

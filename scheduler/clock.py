@@ -59,6 +59,8 @@ class CheckedClock:
     def now(self) -> datetime:
         """The wall clock, in UTC. Raises ClockUnusable for a reading that names no instant."""
         reading = self._clock.now()
+        if type(reading) is datetime and reading.tzinfo is UTC:
+            return reading
         if not _is_aware(reading):
             raise ClockUnusable(
                 f"the clock gave {reading!r}, which names no instant", hint="Let now() return an aware datetime in UTC"

@@ -26,6 +26,7 @@ from duly.scheduler.shell import Shell
 LONGEST_WAIT: Final = 60.0
 """Seconds."""
 
+_NO_TIME: Final = timedelta()
 _NOTHING: Final = PollPlan((), (), (), {}, False)
 _log: Final = logging.getLogger("duly")
 
@@ -172,9 +173,10 @@ class Polling(Shell):
         return list(enumerate(observed, self._record(observed, now))), warnings
 
     def _compare_clocks(self, now: datetime) -> timedelta:
-        """How far the wall clock ran ahead of the monotonic one since this was last asked."""
+        """How far the wall clock ran ahead of the monotonic one since this was last asked; never less than nothing."""
         passed = self._clock.monotonic()
         last, self._last_reading = self._last_reading, (now, passed)
         if last is None:
-            return timedelta()
-        return (now - last[0]) - timedelta(seconds=passed - last[1])
+            return _NO_TIME
+        wall, elapsed = now - last[0], passed - last[1]
+        return wall - timedelta(seconds=elapsed) if wall.total_seconds() > elapsed else _NO_TIME

@@ -87,14 +87,15 @@ class Shell:
 
     def _exclusively(self, work: Callable[[], T]) -> T:
         """Does the work under the decision lock, and returns once all that it saw is durable."""
-        if self._is_inside():
+        thread = get_ident()
+        if thread in self._inside and self._is_inside():
             raise SchedulerError(
                 "the scheduler was called from inside one of its own calls",
                 hint="A targets, preflight or evidence callback must not call it. A signal handler may call wake(), "
                 "stop_admitting() and close(), and nothing else",
             )
         try:
-            self._inside[get_ident()] = currentframe()
+            self._inside[thread] = currentframe()
             with self._lock:
                 self._check_usable()
                 outcome = _outcome_of(work)
@@ -105,7 +106,7 @@ class Shell:
                 raise outcome.error
             return outcome
         finally:
-            self._inside.pop(get_ident(), None)
+            self._inside.pop(thread, None)
             if self._closing:
                 self.close()
 
