@@ -158,47 +158,53 @@ def dispositions(entries: list[tuple[int, Entry]]) -> dict[tuple[str, Any], tupl
 # The comparison is shown what it must not let pass.
 
 
-def exchange(monkeypatch: pytest.MonkeyPatch, where: object, name: str, made_of: Callable[[Any], Any]) -> None:
-    """Puts what is made of a shipped function in its place."""
-    monkeypatch.setattr(where, name, made_of(getattr(where, name)))
+Shipped = Callable[..., Any]
+
+
+def exchange(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, instead: Callable[[Shipped, tuple[Any, ...]], Any]
+) -> None:
+    """Puts something in the place of a shipped function; it gets that function and what it was given."""
+    shipped: Shipped = getattr(where, name)
+
+    def faulty(*given: Any) -> Any:
+        return instead(shipped, given)
+
+    monkeypatch.setattr(where, name, faulty)
 
 
 def later_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, admission, "deadline", lambda shipped: lambda *given: shipped(*given) + HOUR)
+    exchange(monkeypatch, admission, "deadline", lambda shipped, given: shipped(*given) + HOUR)
 
 
 def other_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, admission, "turn_order", lambda shipped: lambda *given: shipped(*given)[::-1])
+    exchange(monkeypatch, admission, "turn_order", lambda shipped, given: shipped(*given)[::-1])
 
 
 def candidates_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, commands, "decide_edit", lambda shipped: lambda *given: shipped(*given)[-1:])
+    exchange(monkeypatch, commands, "decide_edit", lambda shipped, given: shipped(*given)[-1:])
 
 
 def edits_that_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, commands, "decide_edit", lambda _: lambda *_: ())
+    exchange(monkeypatch, commands, "decide_edit", lambda _, __: ())
 
 
 def polls_whenever_something_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, EngineChecker, "leaves_undecided", lambda _: lambda *_: False)
+    exchange(monkeypatch, EngineChecker, "leaves_undecided", lambda _, __: False)
 
 
 def regressions_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, worlds, "decide_regression", lambda _: lambda *_: None)
+    exchange(monkeypatch, worlds, "decide_regression", lambda _, __: None)
 
 
 def results_a_minute_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    def later(shipped: Any) -> Any:
-        return lambda *given: shipped(*given[:-1], given[-1] + MINUTE)
-
-    exchange(monkeypatch, replaying, "step_taken", later)
+    exchange(monkeypatch, replaying, "step_taken", lambda shipped, given: shipped(*given[:-1], given[-1] + MINUTE))
 
 
 def a_slot_more_than_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def more(shipped: Any) -> Any:
-        return lambda changes, recorded: msgspec.structs.replace(
-            shipped(changes, recorded), task_slots=recorded.task_slots + 1
-        )
+    def more(shipped: Shipped, given: tuple[Any, ...]) -> Any:
+        opened = shipped(*given)
+        return msgspec.structs.replace(opened, task_slots=opened.task_slots + 1)
 
     exchange(monkeypatch, Changes, "opened", more)
 
