@@ -68,7 +68,6 @@ class _Packing:
         report = self.report
         schedules = [self._schedule(one) for one in report.schedules]
         return {
-            "schema": "duly.report-page/1",
             "now": seconds(report.now),
             "since": seconds(report.since),
             "until": seconds(report.until),
