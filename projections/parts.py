@@ -113,6 +113,13 @@ class Parts:
         """The ids of all schedules that were ever created."""
         return {each for part in self._parts for each in sure(part, partial(_created, part))}
 
+    def check(self) -> None:
+        """Reads the indexes from end to end."""
+        for part in self._parts:
+            sure(part, partial(getattr, part, "before"))
+            sure(part, part.blocks)
+            sure(part, partial(_created, part))
+
     def moment(self, through: int | None = None) -> Moment:
         """What held after the entry `through`, or after the last one."""
         part = self._part_of(self.last if through is None else through)

@@ -127,6 +127,18 @@ def moments_by_reading(told: Told) -> list[Moment]:
     return expected
 
 
+def test_a_damaged_index_is_written_anew_wherever_the_damage_is():
+    disk = MemoryDisk()
+    segmented(list(day(0))[:36], disk)
+    index_journal(PATH, disk=disk)
+    good = {path: disk.contents()[path] for path in index_files(disk)}
+    path = index_files(disk)[1]
+    for place in [*range(0, 520, 40), *range(520, len(good[path]), 7)]:
+        overwrite(disk, path, good[path][:place] + b"\xff" + good[path][place + 1 :])
+        index_journal(PATH, disk=disk)
+        assert {path: disk.contents()[path] for path in index_files(disk)} == good, place
+
+
 def test_every_cut_of_an_index_changes_no_answer():
     disk = journal(most=36)
     expected = by_reading(disk)
@@ -219,6 +231,33 @@ def test_damage_is_told_as_ever_where_an_index_leads_to_it():
     with pytest.raises(JournalCorrupt) as by_part:
         by_index(disk)
     assert str(by_part.value) == str(by_whole.value)
+
+
+def test_a_record_that_is_not_the_acknowledged_one_is_told_although_its_index_fits():
+    disk = MemoryDisk()
+    segmented(list(day(0))[:20], disk)
+    rewritten = disk.crashed()
+    segmented([admitted("12:00")], disk)
+    segmented([admitted("12:01")], rewritten)
+    indexed(rewritten)
+    overwrite(rewritten, PATH / "HEAD", disk.contents()[PATH / "HEAD"])
+    with pytest.raises(JournalCorrupt, match="not the one that was acknowledged") as by_whole:
+        by_reading(rewritten)
+    with pytest.raises(JournalCorrupt) as by_part:
+        by_index(rewritten)
+    assert str(by_part.value) == str(by_whole.value)
+
+
+def test_what_is_not_known_to_be_durable_is_not_indexed():
+    disk = MemoryDisk()
+    segmented(list(day(0)), disk)
+    overwrite(disk, PATH / "HEAD", b"")
+    kept = index_journal(PATH, disk=disk)
+    reader = Reader(PATH, disk=disk)
+    last = [line.first + len(line.entries) - 1 for line in reader.lines()][-1]
+    assert [one.segment for one in kept] == [path.name for path in segment_files(disk)]
+    assert kept[-1].through == reader.durable < last
+    assert by_index(disk) == by_reading(disk)
 
 
 def test_beside_a_pending_rewrite_the_whole_is_read():

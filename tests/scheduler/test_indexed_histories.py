@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
@@ -11,6 +13,7 @@ from duly.projections.indexed import IndexedJournal
 from duly.scheduler.audits import changes_of, occurrences_of
 from duly.scheduler.errors import UnknownSchedule
 from duly.scheduler.explaining import explain_all
+from duly.scheduler.lookups import Record
 from tests.projections.segmented import FIRST, PATH, index_files, indexed, segment_files, segmented
 from tests.scheduler.memory_disk import MemoryDisk
 from tests.scheduler.test_explained_histories import DAY, asked_about, live, record_of
@@ -59,9 +62,16 @@ def test_an_unknown_schedule_is_refused_in_the_same_words():
     segmented([entry for _, entry in record], disk)
     indexed(disk)
     said: list[str] = []
-    for journal in (record, IndexedJournal(PATH, disk=disk)):
-        for ask in (changes_of, occurrences_of, lambda one, name: explain_all(one, name, [FIRST])):
+    journals: tuple[Record, ...] = (record, IndexedJournal(PATH, disk=disk))
+    for journal in journals:
+        questions: tuple[Callable[[], object], ...] = (
+            partial(changes_of, journal, "A"),
+            partial(occurrences_of, journal, "A"),
+            partial(explain_all, journal, "A", [FIRST]),
+        )
+        for ask in questions:
             with pytest.raises(UnknownSchedule) as refused:
-                ask(journal, "A")
+                ask()
             said.append(str(refused.value))
+    assert len(said) == 6
     assert len(set(said)) == 1
