@@ -343,7 +343,9 @@ def test_what_is_only_counted_says_how_to_see_it(browser: Browser, pages: Pages)
     name = marks(browser, "every-minute-0, 2026-01-05 ")[0]
     click_mark(browser, name)
     assert "of them are only counted in this page" in browser.text("#panel")
-    assert "duly report … --schedule every-minute-0 --since 2026-01-05T" in browser.text("#panel")
+    journal = pages["minutely"].with_suffix("")
+    again = f"duly report -j {journal} -o report.html --schedule every-minute-0 --since 2026-01-05T"
+    assert browser.text("#panel .command").startswith(again)
     assert "bins of 3h" in browser.text("#left-out")
 
 
