@@ -31,6 +31,8 @@ from tests.scheduler.memory_disk import MemoryDisk
 
 NAMES = ("report", "other", "third")
 MOMENTS = (1, 8, 12, 14, 17, 20, 24)
+DAMAGE = [(b'"RunStarted"', b'"runStarted"'), (b'"2026-03-02T09', b'"2026-03-02T08')]
+"""An entry that cannot be decoded any more, and one that says something else."""
 Told = dict[str, list[tuple[int, Entry]]]
 
 
@@ -220,17 +222,32 @@ def test_indexes_that_are_kept_take_in_what_is_appended_and_are_written_when_a_s
     assert len(index_files(disk)) > 10
 
 
-def test_damage_is_told_as_ever_where_an_index_leads_to_it():
+@pytest.mark.parametrize(
+    ("was", "became"), [(b'"RunStarted"', b'"runStarted"'), (b'"2026-03-02T09', b'"2026-03-02T08')]
+)
+def test_damage_is_told_as_ever_where_an_index_leads_to_it(was: bytes, became: bytes):
     disk = journal()
     path = segment_files(disk)[3]
     content = disk.contents()[path]
-    place = content.index(b'"RunStarted"')
-    overwrite(disk, path, content[:place] + b'"runStarted"' + content[place + 12 :])
+    overwrite(disk, path, content.replace(was, became, 1))
     with pytest.raises(JournalCorrupt) as by_whole:
         by_reading(disk)
     with pytest.raises(JournalCorrupt) as by_part:
         by_index(disk)
     assert str(by_part.value) == str(by_whole.value)
+
+
+@pytest.mark.parametrize(
+    ("was", "became"), [(b'"RunStarted"', b'"runStarted"'), (b'"2026-03-02T09', b'"2026-03-02T08')]
+)
+def test_damage_is_told_as_ever_in_the_block_of_a_moment(was: bytes, became: bytes):
+    disk = journal()
+    path = segment_files(disk)[3]
+    content = disk.contents()[path]
+    sequence = int(path.stem.partition("-")[2])
+    overwrite(disk, path, content.replace(was, became, 1))
+    with pytest.raises(JournalCorrupt):
+        IndexedJournal(PATH, disk=disk).ask(lambda parts: [parts.moment(sequence + more) for more in range(5)])
 
 
 def test_a_record_that_is_not_the_acknowledged_one_is_told_although_its_index_fits():
