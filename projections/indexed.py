@@ -280,11 +280,19 @@ def entries_about(
         return entries_of(journal.path, through=through, disk=journal.disk)
 
 
+def entries_of_run(journal: IndexedJournal, run_id: int) -> Iterable[tuple[int, Entry]]:
+    """The run's admission and the entries about it, and maybe others, in order."""
+    try:
+        return journal.ask(lambda parts: parts.of_run(run_id))
+    except NotIndexed:
+        return entries_of(journal.path, after=run_id - 1, disk=journal.disk)
+
+
 def entries_of(
-    path: Path | str, *, through: int | None = None, disk: Disk | None = None
+    path: Path | str, *, after: int = 0, through: int | None = None, disk: Disk | None = None
 ) -> Iterable[tuple[int, Entry]]:
-    """The entries of a journal, up to `through`, all of them read."""
-    for record in read(path, disk=disk):
+    """The entries of a journal above `after`, up to `through`, all of them read."""
+    for record in read(path, after, disk=disk):
         if through is not None and record.sequence > through:
             return
         yield record.sequence, record.entry

@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from duly.projections.indexed import IndexedJournal
+from duly.projections.indexed import IndexedJournal, entries_of_run
+from duly.projections.runs import recorded_run
 from duly.scheduler.audits import changes_of, occurrences_of
 from duly.scheduler.errors import UnknownSchedule
 from duly.scheduler.explaining import explain_all
@@ -52,6 +53,9 @@ def test_a_generated_history_is_told_the_same_with_indexes_and_without(seed: int
             record, schedule_id, now=history.now
         )
         assert changes_of(indexes, schedule_id) == changes_of(record, schedule_id)
+    indexes = IndexedJournal(PATH, disk=disk)
+    for sequence in range(len(record) + 2):
+        assert recorded_run(entries_of_run(indexes, sequence), sequence) == recorded_run(record, sequence)
 
 
 def test_an_unknown_schedule_is_refused_in_the_same_words():
