@@ -160,6 +160,12 @@ class Agenda:
         instants.extend(instant for one, instant in self._due.items() if one not in self._waiting)
         return min(instants, default=None)
 
+    def coming_after(self, now: datetime) -> datetime | None:
+        """When something will come due after `now`, or cease to wait; what is left undecided is passed over."""
+        self._coming.move(now, self._due)
+        first = (self._coming.first(), self._waiting.first(), self._early)
+        return min((instant for instant in first if instant is not None and instant > now), default=None)
+
     def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
         """The next `limit` wanted schedules by their next instant; what is due comes first."""
         due = sorted((instant, one) for one, instant in self._due.items() if wanted(one, instant))

@@ -155,6 +155,37 @@ def dispositions(entries: list[tuple[int, Entry]]) -> dict[tuple[str, Any], tupl
     return found
 
 
+TAKEN = (timedelta(), 20 * MINUTE, 5 * HOUR, timedelta(days=30))
+
+
+def check_estimates(seed: int, changes: dict[str, object]) -> int:
+    """What is no estimate stays as it is, whatever duration is given; returns how much of that there is."""
+    lines = lines_of(seed)
+    told = [
+        {(one.schedule_id, one.scheduled_at): one for one in whatif(lines, changes, durations={"*": taken}).differences}
+        for taken in TAKEN
+    ]
+    firm = 0
+    for one in told:
+        for key, difference in one.items():
+            if not difference.estimate:
+                firm += 1
+                fates = [(other[key].now.is_like(difference.now), other[key].now.at) for other in told if key in other]
+                assert fates == [(True, difference.now.at)] * len(TAKEN), f"seed {seed}, {changes}: {key}"
+    return firm
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 6, 9])
+def test_what_is_no_estimate_rests_on_no_duration(seed: int):
+    assert sum(check_estimates(seed, changes) for changes in (*CHANGES[:2], *CHANGES[4:6], CHANGES[8])) > 0
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_no_estimate_rests_on_no_duration_under_any_change(seed: int):
+    assert sum(check_estimates(seed, changes) for changes in CHANGES) > 0
+
+
 # The comparison is shown what it must not let pass.
 
 
