@@ -10,7 +10,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, get_args
 
 import msgspec
 
@@ -22,6 +22,7 @@ from duly.journal.entries import (
     JournalOpened,
     ResumeMarked,
     RunAbandoned,
+    RunAdmittedManually,
     RunCompleted,
     RunFailed,
     RunInterrupted,
@@ -32,9 +33,11 @@ from duly.journal.entries import (
 from duly.journal.errors import Error
 from duly.journal.scanning import Place
 from duly.journal.segments import Segment
+from duly.projections.runs import RunEntry
 
 OPENED: Final = kind_of(JournalOpened)
 REGRESSED: Final = kind_of(ClockRegressed)
+RUN_KINDS: Final = tuple(kind_of(kind) for kind in (RunAdmittedManually, *get_args(RunEntry)))
 CREATED: Final = kind_of(ScheduleCreated)
 _LOST: Final = kind_of(EntryLost)
 _TAKING: Final = frozenset(kind_of(kind) for kind in (RunStarted, ResumeMarked))

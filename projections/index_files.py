@@ -182,10 +182,12 @@ class IndexFile:
             yield from bucket.created
 
     def _middle(self) -> _Middle:
-        if self._kept is None:
-            with _doubting(), opened(self._disk, self._path) as read:
-                self._kept = self._section(read, self._fields.m, _middle)
-        return self._kept
+        if self._kept is not None:
+            return self._kept
+        with _doubting(), opened(self._disk, self._path) as read:
+            found: _Middle = self._section(read, self._fields.m, _middle)
+        self._kept = found
+        return found
 
     def _bucket(self, read: Read, number: int) -> _Bucket:
         place = read(HEADER + number * _PLACE.size, _PLACE.size)

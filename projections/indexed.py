@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar, cast
@@ -108,6 +109,7 @@ class IndexedJournal:
         self._header = Place(1, b"", 0)
         self._segment = Segment(1, 1)
         self._over = False
+        self._waiting: deque[tuple[Line, Place]] = deque()
         self.kept.clear()
 
     @property
@@ -171,18 +173,19 @@ class IndexedJournal:
         if self._over:
             return
         for line in self._reader.lines():
-            if self._confirmed and not line.confirmed:
-                # The reader has gone past it: this journal is not to be read on.
-                self._over = True
-                return
-            self._take(line)
+            self._waiting.append((line, self._reader.place))
+            self._take(self._reader.durable if self._confirmed else None)
+        # What is not durable by now was read, and is not read again.
+        self._over = bool(self._waiting)
 
-    def _take(self, line: Line) -> None:
-        growing = self._growing
-        if growing is None:
-            growing = self._growing = self._begin_part()
-            self._parts.append(growing)
-        growing.add(line.offset, cast("CutLine", line.entries), self._reader.place)
+    def _take(self, durable: int | None) -> None:
+        """Takes in what was read, up to what is durable if that is asked for."""
+        while self._waiting and (durable is None or self._waiting[0][1].next <= durable + 1):
+            line, end = self._waiting.popleft()
+            if self._growing is None:
+                self._growing = self._begin_part()
+                self._parts.append(self._growing)
+            self._growing.add(line.offset, cast("CutLine", line.entries), end)
 
     def _begin_part(self) -> Indexing:
         segment = self._segment
@@ -195,7 +198,8 @@ class IndexedJournal:
         return Indexing(segment, start, before, crc_seed, block_bytes=self._block_bytes)
 
     def _begun(self, reader: _PartReader, segment: Segment, read: Read, header: Place) -> Place:
-        """A segment begins: where its first line is that has to be read."""
+        """A segment begins: where its first line is that has to be read. All before it is durable."""
+        self._take(None)
         if self._keep:
             self.write()
         self._segment, self._header, self._growing = segment, header, None
@@ -276,11 +280,19 @@ def entries_about(
         return entries_of(journal.path, through=through, disk=journal.disk)
 
 
+def entries_of_run(journal: IndexedJournal, run_id: int) -> Iterable[tuple[int, Entry]]:
+    """The run's admission and the entries about it, and maybe others, in order."""
+    try:
+        return journal.ask(lambda parts: parts.of_run(run_id))
+    except NotIndexed:
+        return entries_of(journal.path, after=run_id - 1, disk=journal.disk)
+
+
 def entries_of(
-    path: Path | str, *, through: int | None = None, disk: Disk | None = None
+    path: Path | str, *, after: int = 0, through: int | None = None, disk: Disk | None = None
 ) -> Iterable[tuple[int, Entry]]:
-    """The entries of a journal, up to `through`, all of them read."""
-    for record in read(path, disk=disk):
+    """The entries of a journal above `after`, up to `through`, all of them read."""
+    for record in read(path, after, disk=disk):
         if through is not None and record.sequence > through:
             return
         yield record.sequence, record.entry
@@ -293,6 +305,6 @@ def index_journal(path: str | os.PathLike[str], *, disk: Disk | None = None) -> 
     journal's errors.
     """
     journal = IndexedJournal(path, disk=disk, keep=True, confirmed=True)
-    journal.refresh()
+    journal.ask(Parts.check)
     journal.write()
     return tuple(journal.kept)

@@ -26,6 +26,7 @@ from duly.journal.survey import reading
 from duly.projections.index import (
     OPENED,
     REGRESSED,
+    RUN_KINDS,
     Block,
     FactsLine,
     Freed,
@@ -82,7 +83,7 @@ class Parts:
         return self._parts[-1].end.next - 1 if self._parts else 0
 
     def entries(
-        self, schedule_id: str, kinds: Sequence[str] = (), *, after: int = 0, through: int | None = None
+        self, schedule_id: str | None, kinds: Sequence[str] = (), *, after: int = 0, through: int | None = None
     ) -> Iterator[Found]:
         """The schedule's entries, and those of these kinds that name no schedule, in order."""
         for part in self._parts:
@@ -92,6 +93,16 @@ class Parts:
     def concerning(self, schedule_id: str, through: int | None = None) -> list[tuple[int, Entry]]:
         """What a history of the schedule is folded from: its own entries, and the steps back of the clock."""
         return [(one.sequence, one.entry) for one in self.entries(schedule_id, (REGRESSED,), through=through)]
+
+    def of_run(self, run_id: int) -> list[tuple[int, Entry]]:
+        """The run's admission, and the entries after it that are about the run; nothing if `run_id` is no entry."""
+        if not 0 < run_id <= self.last:
+            return []
+        lines = self._lines(next(self._back_from(run_id)))
+        [facts] = [line.e[run_id - line.s] for line in lines if line.s <= run_id < line.s + len(line.e)]
+        kinds = RUN_KINDS if facts.schedule_id is None else ()
+        found = self.entries(facts.schedule_id, kinds, after=run_id - 1)
+        return [(one.sequence, one.entry) for one in found if getattr(one.entry, "run_id", one.sequence) == run_id]
 
     def newest(self, schedule_id: str, limit: int, *, after: int = 0, through: int | None = None) -> list[Found]:
         """The schedule's last `limit` entries, in order."""
@@ -112,6 +123,13 @@ class Parts:
     def created(self) -> set[str]:
         """The ids of all schedules that were ever created."""
         return {each for part in self._parts for each in sure(part, partial(_created, part))}
+
+    def check(self) -> None:
+        """Reads the indexes from end to end."""
+        for part in self._parts:
+            sure(part, partial(getattr, part, "before"))
+            sure(part, part.blocks)
+            sure(part, partial(_created, part))
 
     def moment(self, through: int | None = None) -> Moment:
         """What held after the entry `through`, or after the last one."""
@@ -218,14 +236,14 @@ class Parts:
     def _of_part(  # noqa: PLR0913 - what is asked of it
         self,
         part: Part,
-        schedule_id: str,
+        schedule_id: str | None,
         kinds: Sequence[str],
         after: int,
         through: int,
         *,
         newest: int | None = None,
     ) -> list[Found]:
-        lists = [sure(part, partial(part.of_schedule, schedule_id))]
+        lists = [] if schedule_id is None else [sure(part, partial(part.of_schedule, schedule_id))]
         lists += [sure(part, partial(part.of_journal, kind)) for kind in kinds]
         lists = [one.between(after, through) for one in lists if one]
         if newest is not None:

@@ -200,6 +200,12 @@ class Agenda:
             return left if first is None or left < first else first
         return first
 
+    def coming_after(self, now: datetime) -> datetime | None:
+        """When something will come due after `now`, or cease to wait; what is left undecided is passed over."""
+        self.due(now)
+        first = (self._coming.first(), self._deadlines.first())
+        return min((instant for instant in first if instant is not None and instant > now), default=None)
+
     def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
         """The next `limit` wanted schedules by their next instant; what is due comes first."""
         undecided = {**self._queued.instants, **self._due.instants}

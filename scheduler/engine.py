@@ -102,9 +102,10 @@ class EngineChecker:
         self.world.fold(first, entries)
 
     def leaves_undecided(self, now: datetime) -> bool:
-        """Whether a poll at `now` would have decided something: as nothing is recorded there, there was none."""
-        if self.world.regression(now) is not None:
-            return True
+        """Whether a poll at `now` would have decided something: as nothing is recorded there, there was none.
+
+        If so at one instant, then at every later one up to the next batch, too.
+        """
         if not self.world.due(now) and not (self.starts and self.world.state.pending):
             return False
         return bool(self._decided(now, (), start=self.starts))

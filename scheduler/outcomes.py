@@ -19,11 +19,22 @@ from duly.projections.history import History, Reign, Row
 from duly.scheduler.accounting import is_kept
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.instants import in_range
-from duly.scheduler.sources import SourceFactory, checked_next_after
+from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after
 from duly.scheduler.triggers import trigger_of
 
 Disposition: TypeAlias = Literal[
-    "admitted", "skipped", "superseded", "held", "waiting", "covered", "kept", "ahead", "none", "unaccounted", "unknown"
+    "admitted",
+    "skipped",
+    "superseded",
+    "held",
+    "waiting",
+    "covered",
+    "kept",
+    "ahead",
+    "ended",
+    "none",
+    "unaccounted",
+    "unknown",
 ]
 
 LONGEST_COUNT: Final = 1_000
@@ -35,8 +46,9 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one occurrence.
 
     `covered` is by a baseline, `kept` counts as decided between decisions that were made ahead; `ahead` lies in the
-    future; `none` is no occurrence by the rule that was in force; `unaccounted` has a hole in its record; `unknown`
-    cannot be told on this machine. `at` and `sequence` are those of the decision, None where it has none of its own.
+    future; `ended` would have come due after the end of its schedule; `none` is no occurrence by the rule that was in
+    force; `unaccounted` has a hole in its record; `unknown` cannot be told on this machine. `at` and `sequence` are
+    those of the decision, None where it has none of its own.
     """
 
     disposition: Disposition
@@ -119,6 +131,16 @@ class Outcomes:
         span = next((one for one in reversed(history.spans) if _holds(one, instant)), None)
         return self._fate_of(span) if span is not None else self._undecided(history, instant, now)
 
+    def never_had(self, schedule_id: str, instant: datetime, sources: Mapping[str, SourceFactory]) -> bool:
+        """Whether the instant is no occurrence by any rule that the schedule ever had."""
+        history = self.histories.get(schedule_id)
+        if history is None:
+            return True
+        try:
+            return not any(has_instant(trigger_of(rule, sources), instant) for rule in history.rules.values())
+        except TriggerError:
+            return False
+
     def _undecided(self, history: History, instant: datetime, now: datetime) -> Fate:
         schedule = history.schedule
         if schedule is None:
@@ -129,7 +151,7 @@ class Outcomes:
         if instant <= schedule.consumed_through:
             return Fate(disposition="unaccounted")
         if schedule.deleted or schedule.exhausted:
-            return Fate(disposition="none")
+            return Fate(disposition="ended")
         return Fate(disposition="waiting" if instant <= now else "ahead")
 
     def _fate_of(self, row: Row) -> Fate:
@@ -199,9 +221,13 @@ def _holds(span: Row, instant: datetime) -> bool:
 
 
 def _is_occurrence(history: History, instant: datetime, sources: Mapping[str, SourceFactory]) -> bool:
+    return has_instant(trigger_of(_reign(history, instant).rule, sources), instant)
+
+
+def has_instant(source: OccurrenceSource, instant: datetime) -> bool:
+    """Whether the source has an occurrence at the instant. Raises TriggerError."""
     if instant.microsecond or not in_range(instant):
         return False
-    source = trigger_of(_reign(history, instant).rule, sources)
     return checked_next_after(source, instant - datetime.resolution) == instant
 
 

@@ -11,7 +11,6 @@ from datetime import datetime
 
 from duly.journal.entries import (
     CalendarChanged,
-    CandidateHeld,
     ClockJumped,
     ClockRegressed,
     Entry,
@@ -65,7 +64,8 @@ class Replaying:
         self._closed = True
         self._is_owned = False
         self._leant: set[str] = set()
-        self._slots_lean = False
+        self._all_lean = False
+        self._moment_leans = False
         self._estimates: set[int] = set()
 
     @property
@@ -79,7 +79,7 @@ class Replaying:
         if sequence is not None:
             return sequence in self._estimates
         # Undecided: for want of a slot, or behind a run that does not end in time.
-        return self._slots_lean or schedule_id in self._leant
+        return self._all_lean or schedule_id in self._leant
 
     def follow(self, first: int, entries: tuple[Entry, ...]) -> list[tuple[int, Entry]]:
         """Lives through one recorded batch and the time before it; returns what this world records meanwhile."""
@@ -127,16 +127,16 @@ class Replaying:
         now = start
         polls = polls and self._is_owned
         while True:
-            moments = [self._lives.next_at()]
-            if polls:
-                due = self._world.next_due
-                moments.append(due if due is not None and due > now else None)
-            coming = min((one for one in moments if one is not None), default=None)
+            due = self._world.coming_after(now) if polls else None
+            coming = min((one for one in (self._lives.next_at(), due) if one is not None), default=None)
             if coming is None or coming >= end:
                 break
             now = max(now, coming)
+            # Whether there is a poll at all may rest on when a run ends that is not on record.
+            self._moment_leans = bool(self._leant) and coming != due
             self._lives.advance(now)
             polls = polls and self._poll_unrecorded(now)
+        self._moment_leans = False
         self._lives.advance(end)
 
     def _settle(self, at: datetime, entries: Sequence[Entry], *, opening: bool) -> None:
@@ -145,6 +145,7 @@ class Replaying:
             self._end_what_died(at, entries)
         self._closed = any(isinstance(entry, JournalClosed) for entry in entries)
         self._lives.retry(at)
+        self._share_estimates(None)
         if self._is_owned and not self._closed:
             self._poll_unrecorded(at)
 
@@ -164,7 +165,10 @@ class Replaying:
     # Polls
 
     def _poll_unrecorded(self, now: datetime) -> bool:
-        """Polls where the host may have polled without leaving an entry; False if it cannot have."""
+        """Polls where the host may have polled without leaving an entry; False if it cannot have, up to the next."""
+        if self.checker.world.regression(now) is not None:
+            # A poll would have told of the clock; a later one would not, once the clock has caught up.
+            return True
         more = True
         while more:
             if self.checker.leaves_undecided(now):
@@ -185,7 +189,8 @@ class Replaying:
         first, plan = self._world.poll(now, start=self.checker.starts, answer_to=answers.answer_to, faults=faults)
         decided = list(enumerate(plan.entries, first))
         self._made.extend(decided)
-        self._note_estimates(decided, plan)
+        self._share_estimates(plan)
+        self._mark_estimates(decided)
         started = {entry.run_id for _, entry in decided if isinstance(entry, RunStarted)}
         for sequence, entry in decided:
             if isinstance(entry, OccurrenceAdmitted):
@@ -201,28 +206,28 @@ class Replaying:
         if regression is not None:
             self._write((regression,))
 
-    def _note_estimates(self, decided: Sequence[tuple[int, Entry]], plan: PollPlan) -> None:
-        """Marks what was decided while the duration of a run that is not on record could have made a difference.
-
-        It can for its own schedule. It can for all others once slots could be short, were all the schedules that ran
-        such runs at their limits.
-        """
-        if not self._leant:
+    def _share_estimates(self, plan: PollPlan | None) -> None:
+        """Notes from when on anything may rest on how long a run took that is not on record, and not only its own
+        schedule: when task slots could be short, were all schedules at their limits that had such runs, and when a poll
+        comes near its batch, which schedules share, too."""
+        if not self._leant or self._all_lean:
             return
         state, slots = self._world.state, self._world.settings.task_slots
+        offered, entries = (0, 0) if plan is None else (len(plan.offered), len(plan.entries))
         could_run = sum(
             schedule.definition.max_active_runs or 1
             for one in self._leant
             if (schedule := state.by_id.get(one)) is not None
         )
         for_sure = sum(1 for one in state.started if state.runs_open[one].schedule_id not in self._leant)
-        short = plan.waiting or any(
-            isinstance(entry, CandidateHeld) or (isinstance(entry, OccurrenceSkipped) and entry.reason == "capacity")
-            for _, entry in decided
-        )
-        self._slots_lean = self._slots_lean or bool(short) or for_sure + could_run + len(plan.offered) > slots
+        self._all_lean = for_sure + could_run + offered >= slots or 2 * entries >= self._world.settings.batch
+
+    def _mark_estimates(self, decided: Sequence[tuple[int, Entry]]) -> None:
+        """Marks what was decided while the duration of a run that is not on record could make a difference."""
         for sequence, entry in decided:
-            if self._slots_lean or getattr(entry, "schedule_id", None) in self._leant:
+            schedule_id = getattr(entry, "schedule_id", None)
+            leans = self._all_lean or self._moment_leans or schedule_id in self._leant
+            if schedule_id is not None and leans:
                 self._estimates.add(sequence)
 
     # Runs
@@ -298,7 +303,9 @@ class Replaying:
 
     def _write(self, entries: Sequence[Entry]) -> int:
         first = self._world.append(entries)
-        self._made.extend(enumerate(entries, first))
+        written = list(enumerate(entries, first))
+        self._made.extend(written)
+        self._mark_estimates(written)
         return first
 
     def _key_of(self, run: Run) -> Key:

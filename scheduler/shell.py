@@ -19,9 +19,10 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from duly.journal import Journal, UnencodableEntry, read
+from duly.journal import Journal, UnencodableEntry
 from duly.journal.entries import AttemptCleared, ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
 from duly.projections import Run, State
+from duly.projections.indexed import entries_of_run
 from duly.projections.ranges import range_holding
 from duly.projections.runs import RUN_ENTRIES, recorded_run
 from duly.projections.schedules import ScheduleState, rule_copy
@@ -291,8 +292,8 @@ class Shell:
         """A run that has left memory, read from the journal; None if there never was one. Call without the lock."""
         if type(run_id) is not int or not 0 < run_id <= self._journal.durable_sequence:
             return None
-        entries = ((record.sequence, record.entry) for record in read(self._journal.path, after=run_id - 1))
-        return recorded_run(entries, run_id)
+        with self._indexes.lent() as journal:
+            return recorded_run(entries_of_run(journal, run_id), run_id)
 
 
 class _Refused(NamedTuple):

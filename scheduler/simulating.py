@@ -170,8 +170,7 @@ class _Simulating:
             yield schedule_id, self.ended.get(run_id, self.end) - began
 
     def _next_moment(self, now: datetime) -> datetime | None:
-        due, ending = self.world.next_due, self.lives.next_at()
-        moments = [due if due is not None and due > now else None, ending]
+        moments = self.world.coming_after(now), self.lives.next_at()
         return min((one for one in moments if one is not None), default=None)
 
     def _poll(self, now: datetime) -> bool:

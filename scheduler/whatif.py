@@ -155,12 +155,13 @@ def _differences(
     if told.last_at is None:
         return
     for one in partings(told, now_told, told.last_at, sources):
+        by_calendar = one.other.disposition == "none" and now_told.never_had(*one[:2], sources)
         yield Difference(
             schedule_id=one.schedule_id,
             scheduled_at=one.scheduled_at,
             recorded=one.one,
             now=one.other,
-            estimate=one.other.disposition != "none" and replaying.is_estimate(one.schedule_id, one.other.sequence),
+            estimate=not by_calendar and replaying.is_estimate(one.schedule_id, one.other.sequence),
         )
 
 

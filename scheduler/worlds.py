@@ -43,10 +43,9 @@ class World:
             )
         return opened
 
-    @property
-    def next_due(self) -> datetime | None:
-        """When there will be something to decide, or None; in the past if something is left undecided."""
-        return self._agenda.next_due()
+    def coming_after(self, now: datetime) -> datetime | None:
+        """When something comes due after `now`, or ceases to wait for a slot; None if nothing does."""
+        return self._agenda.coming_after(now)
 
     def source_of(self, rule: TriggerRule) -> OccurrenceSource:
         """The rule's trigger. Raises TriggerError, DefinitionError."""

@@ -207,9 +207,16 @@ class Host(Loop):
         return True
 
     def close(self) -> None:
-        """Closes the journal of a host that does not run. Never raises; closing again does nothing."""
-        if self._state != "closed":
-            self._end(())
+        """Closes the journal; a host that runs on another thread is stopped first, and waited for. Never raises;
+        closing again does nothing."""
+        if self._thread in (None, get_ident()):
+            if self._state != "closed":
+                self._end(())
+            return
+        if self._state not in ("draining", "closed"):
+            self.stop()
+        with self._changed:
+            self._changed.wait_for(lambda: self._state == "closed")
 
     def __enter__(self) -> Self:
         return self

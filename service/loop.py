@@ -23,7 +23,7 @@ from threading import Condition, get_ident
 from typing import Any, Final, Literal, TypeAlias
 
 from duly.journal import Json
-from duly.journal.errors import JournalError
+from duly.journal.errors import JournalError, JournalPoisoned
 from duly.projections import Run
 from duly.scheduler.decisions.runs import Failed, Result
 from duly.scheduler.embedded import Scheduler
@@ -182,7 +182,7 @@ class Loop:
                 future.set_result(work())
             except Exception as error:
                 future.set_exception(error)
-                if isinstance(error, JournalError):
+                if isinstance(error, JournalPoisoned):
                     raise
 
     def _refuse_calls(self) -> None:

@@ -5,6 +5,7 @@ Rules kept here:
 - `<!-- not executed: reason -->` before a block leaves it out;
 - `<!-- executed as evidence: reason -->` before a block leaves it to tests/evidence, where what it needs is there;
 - `<!-- executed before: reason`, lines of Python, `-->` before a block gives it what the reader need not see;
+- `<!-- written to: NAME -->` before a block of another language writes it to that file;
 - blocks of any other language are only read.
 """
 
@@ -26,6 +27,7 @@ class Block:
     before: str = ""  # Python that is executed first, unseen
     excused: str = ""  # why the block is not executed
     evidence: str = ""  # why it is executed by tests/evidence alone
+    file: str = ""  # where the block is written to
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ def parse_block(fence: re.Match[str], text_before: str) -> Block:
     evidence = [
         text.removeprefix("executed as evidence:").strip() for text in said if text.startswith("executed as evidence:")
     ]
-    return Block(fence["language"] or "", line, body, "\n".join(before), "".join(excuses), "".join(evidence))
+    files = [text.removeprefix("written to:").strip() for text in said if text.startswith("written to:")]
+    return Block(
+        fence["language"] or "", line, body, "\n".join(before), "".join(excuses), "".join(evidence), "".join(files)
+    )
 
 
 def parse_commands(block: Block) -> list[Command]:

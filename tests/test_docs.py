@@ -14,6 +14,7 @@ from types import ModuleType
 
 import click
 import pytest
+from _pytest.mark import ParameterSet
 
 import duly
 from duly.journal.entries import ENTRY_CLASSES
@@ -68,7 +69,13 @@ def execute_console(block: Block, path: Path) -> None:
             assert agrees(done.stdout, command.expected), f"{place}\nprints:\n{done.stdout}\nnot:\n{command.expected}"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def executable(path: Path) -> ParameterSet:
+    """The document, marked where it needs packages that only the extra brings."""
+    needs = "<!-- needs the extra: examples -->" in path.read_text(encoding="utf-8")
+    return pytest.param(path, marks=[pytest.mark.examples] if needs else [], id=name_of(path))
+
+
+@pytest.mark.parametrize("path", [executable(path) for path in DOCUMENTS])
 def test_what_a_document_shows_happens(path: Path, namespace: dict[str, object]):
     execute([block for block in parse_blocks(path.read_text(encoding="utf-8")) if not block.evidence], namespace, path)
 
@@ -91,6 +98,8 @@ def execute(blocks: list[Block], namespace: dict[str, object], path: Path) -> No
     for block in blocks:
         if block.excused:
             continue
+        if block.file:
+            Path(block.file).write_text(block.text, encoding="utf-8")
         if block.language == "python":
             execute_python(block, namespace, path)
         elif block.language == "console":
@@ -218,6 +227,11 @@ assert answer == 42
         Block("console", 11, "$ duly --version\nduly ...\n"),
         Block("python", 19, "assert answer == 42\n", before="answer = 42"),
     ]
+
+
+def test_a_block_may_be_a_file_that_the_next_ones_read():
+    [block] = parse_blocks('<!-- written to: a.toml -->\n```toml\nzone = "UTC"\n```\n')
+    assert block == Block("toml", 3, 'zone = "UTC"\n', file="a.toml")
 
 
 def test_an_excuse_needs_a_reason_and_holds_for_one_block():

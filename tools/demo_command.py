@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -44,6 +46,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one parameter for each option
     used_zone = zone_of(zone or local_zone()).name
     folder = _empty_folder(keep) if keep is not None else new_folder()
     with ExitStack() as stack:
+        stack.enter_context(_emptied_if_it_fails(folder))
         progress = _progress(stack)
         story = play(text, folder, source=source, zone=used_zone, system=system, progress=progress)
     found = find_out(story)
@@ -60,6 +63,20 @@ def _empty_folder(name: str) -> Path:
         raise click.UsageError(f"{name} is there already and not empty: name a new folder.")
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
+
+
+@contextmanager
+def _emptied_if_it_fails(folder: Path) -> Generator[None]:
+    """So that a demo that was broken off can be repeated with the same --keep."""
+    try:
+        yield
+    except BaseException:
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        raise
 
 
 def _progress(stack: ExitStack) -> Progress | None:

@@ -3,14 +3,18 @@
 Rules kept here:
 - nothing that needs more than the standard library is imported until the extra is known to be there, so that nobody
   gets a traceback without it;
-- `--version` needs no extra.
+- `--version` needs no extra;
+- a warning that the library logs is one line on standard error, and drives no terminal.
 """
 
+import logging
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 
 from duly import __version__
 from duly.tools.exit_codes import FINE, USAGE
+from duly.tools.printable import printable
 
 NEEDED = ("click", "jinja2", "rich")
 
@@ -28,6 +32,15 @@ def main() -> int:
             f"duly: the command line needs {needed}, which come with an extra: pip install 'duly[cli]'", file=sys.stderr
         )
         return USAGE
+    logging.lastResort = _Warnings(logging.WARNING)
     from duly.tools.cli import main as run
 
     return run()
+
+
+class _Warnings(logging.Handler):
+    """What is logged and nobody handles, as `duly: warning: …` on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            print(f"duly: warning: {printable(record.getMessage())}", file=sys.stderr)

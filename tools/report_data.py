@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -68,10 +69,10 @@ class _Packing:
         report = self.report
         schedules = [self._schedule(one) for one in report.schedules]
         return {
-            "schema": "duly.report-page/1",
             "now": seconds(report.now),
             "since": seconds(report.since),
             "until": seconds(report.until),
+            "again": printable(f"duly report -j {shlex.quote(self.journal)} -o report.html"),
             "outcomes": OUTCOMES,
             "schedules": schedules,
             "days": [[_day(day), *_counts(counts)] for day, counts in report.days.items()],

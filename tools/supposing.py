@@ -104,6 +104,7 @@ WORDS: Final = {
     "none": "no occurrence",
     "waiting": "waiting, undecided",
     "ahead": "not due yet",
+    "ended": "its schedule had ended",
     "kept": "counts as decided",
 }
 

@@ -46,6 +46,10 @@ def half_indexed() -> SimulatedDisk:
     return disk
 
 
+def indexes(disk: SimulatedDisk) -> dict[Path, bytes]:
+    return {path: bytes(file.cache) for path, file in disk.files().items() if path.suffix == ".index"}
+
+
 def check_usable(image: SimulatedDisk) -> None:
     """The image opens, holds every entry, and is indexed as if nothing had happened."""
     assert found(image) == EXPECTED
@@ -76,6 +80,8 @@ def test_a_power_cut_at_any_moment_leaves_a_journal_that_opens_and_answers():
     for image in images:
         check_usable(image)
     assert found(disk) == EXPECTED
+    for seed in range(8):
+        assert indexes(power_loss(disk, seeded(seed))) == indexes(disk)
 
 
 def test_a_failure_at_any_call_is_a_failure_of_the_index_alone():

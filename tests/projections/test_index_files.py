@@ -31,6 +31,8 @@ from tests.scheduler.memory_disk import MemoryDisk
 
 NAMES = ("report", "other", "third")
 MOMENTS = (1, 8, 12, 14, 17, 20, 24)
+DAMAGE = [(b'"RunStarted"', b'"runStarted"'), (b'"2026-03-02T09', b'"2026-03-02T08')]
+"""An entry that cannot be decoded any more, and one that says something else."""
 Told = dict[str, list[tuple[int, Entry]]]
 
 
@@ -127,6 +129,18 @@ def moments_by_reading(told: Told) -> list[Moment]:
     return expected
 
 
+def test_a_damaged_index_is_written_anew_wherever_the_damage_is():
+    disk = MemoryDisk()
+    segmented(list(day(0))[:36], disk)
+    index_journal(PATH, disk=disk)
+    good = {path: disk.contents()[path] for path in index_files(disk)}
+    path = index_files(disk)[1]
+    for place in [*range(0, 520, 40), *range(520, len(good[path]), 7)]:
+        overwrite(disk, path, good[path][:place] + b"\xff" + good[path][place + 1 :])
+        index_journal(PATH, disk=disk)
+        assert {path: disk.contents()[path] for path in index_files(disk)} == good, place
+
+
 def test_every_cut_of_an_index_changes_no_answer():
     disk = journal(most=36)
     expected = by_reading(disk)
@@ -208,17 +222,59 @@ def test_indexes_that_are_kept_take_in_what_is_appended_and_are_written_when_a_s
     assert len(index_files(disk)) > 10
 
 
-def test_damage_is_told_as_ever_where_an_index_leads_to_it():
+@pytest.mark.parametrize(
+    ("was", "became"), [(b'"RunStarted"', b'"runStarted"'), (b'"2026-03-02T09', b'"2026-03-02T08')]
+)
+def test_damage_is_told_as_ever_where_an_index_leads_to_it(was: bytes, became: bytes):
     disk = journal()
     path = segment_files(disk)[3]
     content = disk.contents()[path]
-    place = content.index(b'"RunStarted"')
-    overwrite(disk, path, content[:place] + b'"runStarted"' + content[place + 12 :])
+    overwrite(disk, path, content.replace(was, became, 1))
     with pytest.raises(JournalCorrupt) as by_whole:
         by_reading(disk)
     with pytest.raises(JournalCorrupt) as by_part:
         by_index(disk)
     assert str(by_part.value) == str(by_whole.value)
+
+
+@pytest.mark.parametrize(
+    ("was", "became"), [(b'"RunStarted"', b'"runStarted"'), (b'"2026-03-02T09', b'"2026-03-02T08')]
+)
+def test_damage_is_told_as_ever_in_the_block_of_a_moment(was: bytes, became: bytes):
+    disk = journal()
+    path = segment_files(disk)[3]
+    content = disk.contents()[path]
+    sequence = int(path.stem.partition("-")[2])
+    overwrite(disk, path, content.replace(was, became, 1))
+    with pytest.raises(JournalCorrupt):
+        IndexedJournal(PATH, disk=disk).ask(lambda parts: [parts.moment(sequence + more) for more in range(5)])
+
+
+def test_a_record_that_is_not_the_acknowledged_one_is_told_although_its_index_fits():
+    disk = MemoryDisk()
+    segmented(list(day(0))[:20], disk)
+    rewritten = disk.crashed()
+    segmented([admitted("12:00")], disk)
+    segmented([admitted("12:01")], rewritten)
+    indexed(rewritten)
+    overwrite(rewritten, PATH / "HEAD", disk.contents()[PATH / "HEAD"])
+    with pytest.raises(JournalCorrupt, match="not the one that was acknowledged") as by_whole:
+        by_reading(rewritten)
+    with pytest.raises(JournalCorrupt) as by_part:
+        by_index(rewritten)
+    assert str(by_part.value) == str(by_whole.value)
+
+
+def test_what_is_not_known_to_be_durable_is_not_indexed():
+    disk = MemoryDisk()
+    segmented(list(day(0)), disk)
+    overwrite(disk, PATH / "HEAD", b"")
+    kept = index_journal(PATH, disk=disk)
+    reader = Reader(PATH, disk=disk)
+    last = [line.first + len(line.entries) - 1 for line in reader.lines()][-1]
+    assert [one.segment for one in kept] == [path.name for path in segment_files(disk)]
+    assert kept[-1].through == reader.durable < last
+    assert by_index(disk) == by_reading(disk)
 
 
 def test_beside_a_pending_rewrite_the_whole_is_read():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
 
-from duly.projections.indexed import IndexedJournal
+from duly.projections.indexed import IndexedJournal, entries_of_run
+from duly.projections.runs import recorded_run
 from duly.scheduler.audits import changes_of, occurrences_of
 from duly.scheduler.errors import UnknownSchedule
 from duly.scheduler.explaining import explain_all
+from duly.scheduler.lookups import Record
 from tests.projections.segmented import FIRST, PATH, index_files, indexed, segment_files, segmented
 from tests.scheduler.memory_disk import MemoryDisk
 from tests.scheduler.test_explained_histories import DAY, asked_about, live, record_of
@@ -49,6 +53,9 @@ def test_a_generated_history_is_told_the_same_with_indexes_and_without(seed: int
             record, schedule_id, now=history.now
         )
         assert changes_of(indexes, schedule_id) == changes_of(record, schedule_id)
+    indexes = IndexedJournal(PATH, disk=disk)
+    for sequence in range(len(record) + 2):
+        assert recorded_run(entries_of_run(indexes, sequence), sequence) == recorded_run(record, sequence)
 
 
 def test_an_unknown_schedule_is_refused_in_the_same_words():
@@ -59,9 +66,16 @@ def test_an_unknown_schedule_is_refused_in_the_same_words():
     segmented([entry for _, entry in record], disk)
     indexed(disk)
     said: list[str] = []
-    for journal in (record, IndexedJournal(PATH, disk=disk)):
-        for ask in (changes_of, occurrences_of, lambda one, name: explain_all(one, name, [FIRST])):
+    journals: tuple[Record, ...] = (record, IndexedJournal(PATH, disk=disk))
+    for journal in journals:
+        questions: tuple[Callable[[], object], ...] = (
+            partial(changes_of, journal, "A"),
+            partial(occurrences_of, journal, "A"),
+            partial(explain_all, journal, "A", [FIRST]),
+        )
+        for ask in questions:
             with pytest.raises(UnknownSchedule) as refused:
-                ask(journal, "A")
+                ask()
             said.append(str(refused.value))
+    assert len(said) == 6
     assert len(set(said)) == 1

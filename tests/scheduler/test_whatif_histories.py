@@ -155,50 +155,87 @@ def dispositions(entries: list[tuple[int, Entry]]) -> dict[tuple[str, Any], tupl
     return found
 
 
+TAKEN = (timedelta(), 20 * MINUTE, 5 * HOUR, timedelta(days=30))
+
+
+def check_estimates(seed: int, changes: dict[str, object]) -> int:
+    """What is no estimate stays as it is, whatever duration is given; returns how much of that there is."""
+    lines = lines_of(seed)
+    told = [
+        {(one.schedule_id, one.scheduled_at): one for one in whatif(lines, changes, durations={"*": taken}).differences}
+        for taken in TAKEN
+    ]
+    firm = 0
+    for one in told:
+        for key, difference in one.items():
+            if not difference.estimate:
+                firm += 1
+                fates = [(other[key].now.is_like(difference.now), other[key].now.at) for other in told if key in other]
+                assert fates == [(True, difference.now.at)] * len(TAKEN), f"seed {seed}, {changes}: {key}"
+    return firm
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 6, 9])
+def test_what_is_no_estimate_rests_on_no_duration(seed: int):
+    assert sum(check_estimates(seed, changes) for changes in (*CHANGES[:2], *CHANGES[4:6], CHANGES[8])) > 0
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_no_estimate_rests_on_no_duration_under_any_change(seed: int):
+    assert sum(check_estimates(seed, changes) for changes in CHANGES) > 0
+
+
 # The comparison is shown what it must not let pass.
 
 
-def exchange(monkeypatch: pytest.MonkeyPatch, where: object, name: str, made_of: Callable[[Any], Any]) -> None:
-    """Puts what is made of a shipped function in its place."""
-    monkeypatch.setattr(where, name, made_of(getattr(where, name)))
+Shipped = Callable[..., Any]
+
+
+def exchange(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, instead: Callable[[Shipped, tuple[Any, ...]], Any]
+) -> None:
+    """Puts something in the place of a shipped function; it gets that function and what it was given."""
+    shipped: Shipped = getattr(where, name)
+
+    def faulty(*given: Any) -> Any:
+        return instead(shipped, given)
+
+    monkeypatch.setattr(where, name, faulty)
 
 
 def later_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, admission, "deadline", lambda shipped: lambda *given: shipped(*given) + HOUR)
+    exchange(monkeypatch, admission, "deadline", lambda shipped, given: shipped(*given) + HOUR)
 
 
 def other_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, admission, "turn_order", lambda shipped: lambda *given: reversed(list(shipped(*given))))
+    exchange(monkeypatch, admission, "turn_order", lambda shipped, given: reversed(list(shipped(*given))))
 
 
 def candidates_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, commands, "decide_edit", lambda shipped: lambda *given: shipped(*given)[-1:])
+    exchange(monkeypatch, commands, "decide_edit", lambda shipped, given: shipped(*given)[-1:])
 
 
 def edits_that_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, commands, "decide_edit", lambda _: lambda *_: ())
+    exchange(monkeypatch, commands, "decide_edit", lambda _, __: ())
 
 
 def polls_whenever_something_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, EngineChecker, "leaves_undecided", lambda _: lambda *_: False)
+    exchange(monkeypatch, EngineChecker, "leaves_undecided", lambda _, __: False)
 
 
 def regressions_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange(monkeypatch, worlds, "decide_regression", lambda _: lambda *_: None)
+    exchange(monkeypatch, worlds, "decide_regression", lambda _, __: None)
 
 
 def results_a_minute_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    def later(shipped: Any) -> Any:
-        return lambda *given: shipped(*given[:-1], given[-1] + MINUTE)
-
-    exchange(monkeypatch, replaying, "step_taken", later)
+    exchange(monkeypatch, replaying, "step_taken", lambda shipped, given: shipped(*given[:-1], given[-1] + MINUTE))
 
 
 def a_slot_more_than_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def more(shipped: Any) -> Any:
-        return lambda changes, recorded: msgspec.structs.replace(
-            shipped(changes, recorded), task_slots=recorded.task_slots + 1
-        )
+    def more(shipped: Shipped, given: tuple[Any, ...]) -> Any:
+        opened = shipped(*given)
+        return msgspec.structs.replace(opened, task_slots=opened.task_slots + 1)
 
     exchange(monkeypatch, Changes, "opened", more)
 

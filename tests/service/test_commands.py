@@ -9,7 +9,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -143,8 +143,8 @@ def test_a_resumed_command_finds_its_checkpoint_where_it_left_it(tmp_path: Path)
 def test_the_process_is_noted_before_the_command_runs(tmp_path: Path):
     line = "import os; print(os.getpid(), os.getpgid(0), os.getsid(0))"
     run = executed(tmp_path, Command((sys.executable, "-c", line)))
-    [note] = [one.entry.data for one in read(tmp_path / "j") if isinstance(one.entry, RunNoted)]
-    assert isinstance(note, dict)
+    [data] = [one.entry.data for one in read(tmp_path / "j") if isinstance(one.entry, RunNoted)]
+    note = cast("dict[str, Any]", data)
     assert printed(tmp_path, run).split() == [str(note["process"])] * 3
     assert note["group"] == note["process"]
     assert (note["attempt"], note["output"]) == (None, str(tmp_path / "j-output" / "c" / f"{run.id}.log"))

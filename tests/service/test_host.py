@@ -249,6 +249,17 @@ def test_results_that_come_together_share_one_fsync(tmp_path: Path):
     assert [count - counted[0] for count in counted[1:]] == [1] * 8
 
 
+def test_leaving_the_host_while_it_runs_elsewhere_lets_it_end_first(tmp_path: Path):
+    with Host.open(tmp_path / "j", {"slow": lambda _: time.sleep(0.2)}) as host:
+        thread = threading.Thread(target=host.run)
+        thread.start()
+        due(host, "slow")
+        until(lambda: host.at_work)
+    assert host.state == "closed"
+    thread.join(30)
+    assert outcomes(tmp_path / "j") == {"slow": None}
+
+
 def test_an_idle_host_sleeps(tmp_path: Path):
     seen = Seen()
     host = Host.open(tmp_path / "j", {"f": lambda _: None}, observers=[seen])

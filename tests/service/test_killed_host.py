@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -105,9 +105,9 @@ def _examine_starts(entries: dict[int, Entry], said: list[Said]) -> None:
     started = {(entry.run_id, None) for entry in entries.values() if isinstance(entry, RunStarted)}
     started |= {(entry.run_id, sequence) for sequence, entry in entries.items() if isinstance(entry, ResumeMarked)}
     noted = {
-        (entry.run_id, entry.data["attempt"])
+        (entry.run_id, cast("dict[str, Any]", entry.data)["attempt"])
         for entry in entries.values()
-        if isinstance(entry, RunNoted) and isinstance(entry.data, dict)
+        if isinstance(entry, RunNoted)
     }
     begun = {(one.run_id, one.attempt_id) for one in said if one.word == "begin"}
     assert begun - started == set()

@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -47,8 +48,7 @@ def left_behind(folder: Path, line: str = WAITING) -> Generator[Process]:
         until((folder / "begun").exists)
         host.kill()
     [run] = replay(folder / "j").runs()
-    assert isinstance(run.notes[-1], dict)
-    process = process_of(int(str(run.notes[-1]["process"])))
+    process = process_of(cast("dict[str, Any]", run.notes[-1])["process"])
     assert process is not None
     try:
         yield process

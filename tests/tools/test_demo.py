@@ -226,3 +226,16 @@ def test_an_owner_at_work_ends_when_its_parent_dies(tmp_path: Path):
     assert owner.returncode == 1
     last = list(read(tmp_path / "journal"))[-1].entry
     assert isinstance(last, RunStarted)
+
+
+def test_a_demo_that_was_broken_off_can_be_repeated(duly: Duly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(_: str, folder: Path, **__: object) -> None:
+        (folder / "crontab").write_text("* * * * * job")
+        (folder / "journal").mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("duly.tools.demo_command.play", interrupted)
+    for _ in range(2):
+        answer = duly("demo", "--keep", tmp_path / "kept", "--zone", "UTC")
+        assert (answer.code, answer.out, answer.err.strip()) == (130, "", "")
+        assert list((tmp_path / "kept").iterdir()) == []

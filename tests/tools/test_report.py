@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 from html.parser import HTMLParser
+from importlib.resources import files
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from tests.tools.eventful import HOSTILE
 from tests.tools.hostile import make_hostile
 from tests.tools.many import make_many
 from tests.tools.recorded import make_recorded
+
+PLAIN = ("completed", "failed", "abandoned", "open", "skipped", "superseded", "held", "waiting")
+"""The colours that are named after outcomes."""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +81,7 @@ class Page(HTMLParser):
 
     @property
     def policy(self) -> str:
-        [policy] = [one["content"] for tag, one in self.elements if one.get("http-equiv") == "Content-Security-Policy"]
+        [policy] = [one["content"] for _, one in self.elements if one.get("http-equiv") == "Content-Security-Policy"]
         return policy
 
 
@@ -145,8 +149,11 @@ def test_nothing_is_written_into_the_journals_folder(recorded: Path, duly: Duly,
     shutil.copytree(recorded, copy)
     [segment] = copy.glob("*.jsonl")
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
-    (tmp_path / "link").symlink_to(copy)
-    for target in (segment, copy / "report.html", tmp_path / "link" / "report.html"):
+    targets = [segment, copy / "report.html", tmp_path / "other" / ".." / "journal" / "report.html"]
+    if os.name != "nt":  # there a link takes a privilege
+        (tmp_path / "link").symlink_to(copy)
+        targets.append(tmp_path / "link" / "report.html")
+    for target in targets:
         answer = duly("report", copy, "-o", target, "--force")
         assert (answer.code, "lies in the journal's folder" in answer.err) == (2, True)
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
@@ -183,12 +190,12 @@ def test_a_page_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path, mo
 
 
 def test_a_page_goes_to_standard_output_as_utf_8(recorded: Path, monkeypatch: pytest.MonkeyPatch):
-    stream = TextIOWrapper(BytesIO(), encoding="ascii")
+    written = BytesIO()
+    stream = TextIOWrapper(written, encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
     assert main(["report", str(recorded), "-o", "-"]) == 0
     stream.flush()
-    written = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]  # it is the BytesIO from above
-    assert written == render_page(report_data(recorded), str(recorded))
+    assert written.getvalue().decode() == render_page(report_data(recorded), str(recorded))
 
 
 def test_no_damage_anywhere_leaves_half_a_page(recorded: Path, duly: Duly, tmp_path: Path):
@@ -306,6 +313,36 @@ def test_a_record_of_long_texts_is_cut_to_size(many: Path, monkeypatch: pytest.M
     assert "explanations are cut short" in text
     shortened = lines_of(data, data["schedules"][-1]["marks"][-1][-1])
     assert [name for name, _ in shortened] == ["why", "more"]
+
+
+def luminance(colour: str) -> float:
+    """How light an sRGB colour is, as WCAG 2 reckons it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_and_marks_stand_out_from_what_they_stand_on(scheme: str):
+    css = files("duly.tools").joinpath("templates", "theme.css").read_text(encoding="utf-8")
+    light, by_system, chosen = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in css.split(":root")[1:4]
+    )
+    assert by_system == chosen
+    colours = light | (chosen if scheme == "dark" else {})
+    weak = [
+        (name, ground)
+        for ground in ("paper", "surface", "raised")
+        for name, least in [("ink", 7.0), *[(name, 4.5) for name in ("muted", "accent", "failed", "skipped")]]
+        if contrast(colours[name], colours[ground]) < least
+    ]
+    weak += [(name, "surface") for name in (*PLAIN, "focus") if contrast(colours[name], colours["surface"]) < 3]
+    assert weak + [("accent-ink", "accent")] * (contrast(colours["accent-ink"], colours["accent"]) < 4.5) == []
 
 
 def test_what_needs_attention_comes_first(recorded: Path, many: Path):

@@ -5,10 +5,12 @@ runs in it.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from duly import Cron, ManualClock, Scheduler
 from duly.scheduler.explaining import explain
 from duly.scheduler.reporting import report_data
 from duly.tools.describe import describe_entry
@@ -35,11 +37,25 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         "hostile": make_hostile(folder / "hostile"),
         "many": make_many(folder / "many"),
         "minutely": make_many(folder / "minutely", schedules=2, days=12, minutely=2),
+        "empty": make_many(folder / "empty", schedules=0, days=0),
+        "seventy-years": make_seventy_years(folder / "seventy-years"),
     }
     for name, journal in journals.items():
         page = render_page(report_data(journal, most_shown=600 if name == "minutely" else 5_000), str(journal))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in journals}
+
+
+def make_seventy_years(path: Path) -> Path:
+    """A journal of two days that lie seventy years apart."""
+    clock = ManualClock(datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
+    with Scheduler.open(path, clock=clock) as scheduler:
+        scheduler.create("a", Cron("@daily", zone="UTC"), target="x")
+        for days in (1, 70 * 365):
+            clock.advance(timedelta(days=days))
+            for run in scheduler.poll(start=True).offered:
+                scheduler.complete(run.id)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +276,24 @@ def test_the_calendar_is_used_with_keys_and_shows_a_day(browser: Browser, pages:
     assert browser.focused("class") == "mark"
 
 
+def test_the_calendar_leaves_out_long_times_without_an_occurrence(browser: Browser, pages: Pages):
+    browser.open(pages["seventy-years"])
+    days = browser.run(
+        "return [...document.querySelectorAll('.weeks .day')].map((one) => one.getAttribute('aria-label'))"
+    )
+    assert [day.split(":")[0] for day in days] == ["Tue 3 Mar 2026", "Tue 14 Feb 2096"]
+    months = "return [...document.querySelectorAll('.month')].map((one) => one.textContent)"
+    assert browser.run(months) == ["Mar 2026", "Feb 2096"]
+    assert len(marks(browser, "a, ")) >= 2
+
+
+def test_a_journal_in_which_nothing_happened_has_a_page(browser: Browser, pages: Pages):
+    browser.open(pages["empty"])
+    assert browser.text("#calendar") == "No occurrence was decided."
+    assert browser.text("#nothing") == "Nothing matches."
+    assert browser.text("#table-count") == "No occurrence matches in the visible time"
+
+
 def test_light_and_dark_follow_the_system_until_somebody_chooses(browser: Browser, pages: Pages):
     background = "return getComputedStyle(document.body).backgroundColor"
     browser.open(pages["recorded"])
@@ -314,7 +348,7 @@ def test_the_policy_stops_what_would_get_past_the_escaping(window: Browser, page
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["recorded", "hostile", "many", "minutely"])
+@pytest.mark.parametrize("name", ["recorded", "hostile", "many", "minutely", "seventy-years"])
 def test_nothing_lies_beyond_the_edge_of_the_screen(browser: Browser, pages: Pages, name: str, width: int):
     browser.screen(width, 900)
     browser.open(pages[name])
@@ -343,7 +377,9 @@ def test_what_is_only_counted_says_how_to_see_it(browser: Browser, pages: Pages)
     name = marks(browser, "every-minute-0, 2026-01-05 ")[0]
     click_mark(browser, name)
     assert "of them are only counted in this page" in browser.text("#panel")
-    assert "duly report … --schedule every-minute-0 --since 2026-01-05T" in browser.text("#panel")
+    journal = pages["minutely"].with_suffix("")
+    again = f"duly report -j {journal} -o report.html --schedule every-minute-0 --since 2026-01-05T"
+    assert browser.text("#panel .command").startswith(again)
     assert "bins of 3h" in browser.text("#left-out")
 
 

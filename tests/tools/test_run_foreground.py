@@ -210,6 +210,23 @@ def test_a_bad_file_changes_nothing(world: World, text: str | None):
     assert not replay(world.folder / "j").schedule("slow").disabled
 
 
+def test_a_reader_who_leaves_stops_nothing(world: World):
+    world.write(quick="true")
+    command = [sys.executable, "-P", "-m", "duly", "run", "s.toml", "-j", "j", "--zone", "UTC"]
+    with subprocess.Popen(command, cwd=world.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        until(lambda: [run for run in replay(world.folder / "j").runs() if run.ended])
+        world.write(quick="true", late="true")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: [run for run in replay(world.folder / "j").runs(schedule_id="late") if run.ended])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
 def test_a_bad_file_at_the_start_runs_nothing(world: World):
     (world.folder / "s.toml").write_text("[schedules.x]\n", encoding="utf-8")
     host = world.run()

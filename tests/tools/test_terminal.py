@@ -209,3 +209,14 @@ def test_no_bar_appears_where_no_terminal_is(capsys: pytest.CaptureFixture[str])
         time.sleep(0.05)
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+def test_a_warning_of_the_library_is_one_line_that_drives_no_terminal(tmp_path: Path):
+    script = (
+        "import logging, sys; from duly.tools.entry import main; sys.argv = ['duly', 'head', 'nowhere']; main();"
+        "logging.getLogger('duly.journal').warning('%s cannot be written', 'a\\x1b[2Jb')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stderr.splitlines()[1:] == ["duly: warning: a\\x1b[2Jb cannot be written"]

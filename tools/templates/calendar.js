@@ -9,9 +9,20 @@
   };
   const counts = new Map(Duly.days.map(([day, ...numbers]) => [day, asCounts(numbers)]));
   const total = (some, which) => which.reduce((sum, one) => sum + (some?.[one] ?? 0), 0);
-  const firstDay = Math.min(...counts.keys());
-  const lastDay = Math.max(...counts.keys());
+  const FILLED = 14; // days without an occurrence that are drawn; what is longer is left out
+  const days = [];
+  for (const day of [...counts.keys()].sort((a, b) => a - b)) {
+    const last = days.at(-1);
+    if (last !== undefined && day - last <= FILLED) for (let empty = last + 1; empty < day; empty++) days.push(empty);
+    days.push(day);
+  }
   const monday = (day) => day - ((day + 3) % 7); // day 0 was a Thursday
+  // The column of each day: weeks follow on each other, with room for a label where days are left out.
+  const columns = [];
+  for (const [at, day] of days.entries()) {
+    const apart = at ? (monday(day) - monday(days[at - 1])) / 7 : 0;
+    columns.push(at ? columns[at - 1] + Math.min(apart, apart && day - days[at - 1] > 1 ? 3 : 1) : 2);
+  }
   let buttons = [];
 
   const cell = (day, which, highest, row, column) => {
@@ -29,8 +40,7 @@
   const render = () => {
     const which = MEASURES[measure.value];
     const highest = Math.max(1, ...[...counts.values()].map((some) => total(some, which)));
-    const start = monday(firstDay);
-    const weeks = Math.floor((lastDay - start) / 7) + 1;
+    const weeks = columns.at(-1) - 1;
     const grid = build("div", { class: `weeks calendar-${measure.value}`, role: "group", "aria-labelledby": "calendar-title" });
     grid.style.setProperty("--cell", weeks > 40 ? "15px" : weeks > 16 ? "19px" : "27px");
     for (const [at, name] of [[1, "Mon"], [3, "Wed"], [5, "Fri"], [7, "Sun"]]) {
@@ -40,11 +50,12 @@
     }
     buttons = [];
     let labelled = -9;
-    for (let day = firstDay; day <= lastDay; day++) {
-      const column = Math.floor((day - start) / 7) + 2;
+    for (const [number, day] of days.entries()) {
+      const column = columns[number];
       const at = Duly.date(day * DAY);
-      if ((at.getUTCDate() === 1 || day === firstDay) && column - labelled > 2) {
-        const label = build("span", { class: "month", "aria-hidden": "true" }, at.getUTCMonth() === 0 || day === firstDay ? `${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}` : MONTHS[at.getUTCMonth()]);
+      const begins = number === 0 || day - days[number - 1] > 1;
+      if ((at.getUTCDate() === 1 || begins) && column - labelled > 2) {
+        const label = build("span", { class: "month", "aria-hidden": "true" }, at.getUTCMonth() === 0 || begins ? `${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}` : MONTHS[at.getUTCMonth()]);
         label.style.gridColumn = String(column);
         grid.append(label);
         labelled = column;

@@ -96,7 +96,7 @@ const Duly = {};
   Object.assign(Duly, {
     DAY, MONTHS, WEEKDAYS, build, draw, clock, day, moment, instant, spokenDay, duration, counted, date, outcomes, names, text,
     schedules, shown, search, toggle, matches, countsIn, changed, onChange: (listener) => listeners.push(listener),
-    since: raw.since, until: raw.until, now: raw.now, days: raw.days, down: raw.down, moments: raw.moments, asCounts,
+    again: raw.again, since: raw.since, until: raw.until, now: raw.now, days: raw.days, down: raw.down, moments: raw.moments, asCounts,
   });
   for (const schedule of schedules) schedule.matches = true;
 }

@@ -75,7 +75,7 @@
       if (cluster.items.length > MOST) parts.push(build("p", { class: "quiet" }, `and ${cluster.items.length - MOST} more: zoom in to see them`));
     }
     if (cluster.counted) {
-      const command = `duly report … --schedule ${cluster.schedule.id} --since ${Duly.instant(cluster.t)} --until ${Duly.instant(cluster.end)}`;
+      const command = `${Duly.again} --schedule ${cluster.schedule.id} --since ${Duly.instant(cluster.t)} --until ${Duly.instant(cluster.end)}`;
       parts.push(build("p", { class: "quiet" }, `${cluster.counted.toLocaleString("en")} of them are only counted in this page. To see each one:`), build("p", { class: "command" }, command));
     }
     put(...parts);
