@@ -320,7 +320,11 @@ class Reader:
         unconfirmed = self._unconfirmed
         h = scan.h
         for offset, line in scan.run(self.decode):
-            if mark is not None and vouches_for_another(mark, segment.number, offset, scan.place):
+            if (
+                mark is not None
+                and offset < mark.offset <= scan.offset
+                and vouches_for_another(mark, segment.number, offset, scan.place)
+            ):
                 self._hopeless = True
                 raise rewritten_record(scan.path, offset, mark)
             last = scan.next - 1

@@ -7,6 +7,7 @@ give equal digests, live or replayed.
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -47,7 +48,7 @@ class Facts:
         self.sequence = 0
         self.by_id: dict[str, ScheduleState] = {}
         self.runs_open: dict[int, Run] = {}
-        self.runs_recent: dict[int, Run] = {}
+        self.runs_recent: OrderedDict[int, Run] = OrderedDict()
         self.pending: dict[int, None] = {}
         self.started: dict[int, None] = {}
         self.requests: dict[str, Request] = {}

@@ -7,8 +7,9 @@ anew, what an entry says is what holds; what contradicts the state is marked as 
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final, TypeAlias, TypeGuard, assert_never
+from typing import Any, Final, TypeAlias, TypeGuard, assert_never, cast
 
 from duly.journal.entries import (
     AttemptCleared,
@@ -47,9 +48,10 @@ from duly.journal.entries import (
     ScheduleUnpaused,
     kind_of,
 )
-from duly.projections.facts import RECENT_REQUESTS, RECENT_RUNS, Facts, Request
+from duly.projections.facts import RECENT_REQUESTS, Facts, Request
+from duly.projections.folding_runs import fold_run
 from duly.projections.ranges import extended, range_holding
-from duly.projections.runs import Run, RunEntry, admitted_run, advanced, contradiction
+from duly.projections.runs import admitted_run
 from duly.projections.schedules import Block, ScheduleState, may_block
 
 FIRST_INSTANT: Final = datetime(1972, 1, 1, tzinfo=UTC)
@@ -74,11 +76,33 @@ _Commanded: TypeAlias = (
 _Decided: TypeAlias = OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld
 
 
-def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:  # noqa: PLR0912 - one arm for each kind
+def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:
     """Folds one entry into the state."""
+    kind = type(entry)
+    arm = _ARMS.get(kind)
+    if arm is None:
+        arm = _ARMS[kind] = _arm_of(entry)
+    arm(state, sequence, entry)
+    at = entry.at
+    highest = state.highest_at
+    if (highest is None or at > highest) and FIRST_INSTANT <= at < LAST_INSTANT and kind is not EntryLost:
+        state.highest_at = at
+    if kind is not EntryLost:
+        state.last_at = at
+    # The very last store: an interrupted fold is known by its sequence.
+    state.sequence = sequence
+
+
+_Arm: TypeAlias = Callable[[Facts, int, Any], None]
+
+_ARMS: Final[dict[type[Entry], _Arm]] = {}
+"""What `_arm_of` gave: it would be most of what an entry costs, and an entry's kind settles it."""
+
+
+def _arm_of(entry: Entry) -> _Arm:  # noqa: PLR0911, PLR0912 - one arm for each kind
     match entry:
         case OccurrenceAdmitted() | OccurrenceSkipped() | OccurrenceSuperseded() | CandidateHeld():
-            _fold_occurrence(state, sequence, entry)
+            return _fold_occurrence
         case (
             RunStarted()
             | RunCompleted()
@@ -89,11 +113,11 @@ def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:  # noqa: PLR0
             | RunAbandoned()
             | RunNoted()
         ):
-            _fold_run(state, sequence, entry)
+            return fold_run
         case IntervalSkipped():
-            _fold_interval(state, sequence, entry)
+            return _fold_interval
         case ScheduleCreated():
-            _fold_created(state, sequence, entry)
+            return _fold_created
         case (
             ScheduleEdited()
             | SchedulePaused()
@@ -102,41 +126,45 @@ def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:  # noqa: PLR0
             | ScheduleEnabled()
             | ScheduleDeleted()
         ):
-            _fold_baseline(state, sequence, entry)
+            return _fold_baseline
         case ScheduleBlocked() | ScheduleUnblocked():
-            _fold_block(state, sequence, entry)
+            return _fold_block
         case ScheduleRebaselined():
-            _fold_rebaselined(state, sequence, entry)
+            return _fold_rebaselined
         case ExternalRunRecorded():
-            _fold_external(state, sequence, entry)
+            return _fold_external
         case RunAdmittedManually():
-            _fold_manual(state, sequence, entry)
+            return _fold_manual
         case ClockRegressed():
-            for schedule in state.by_id.values():
-                if schedule.consumed_through - entry.at > entry.tolerance:
-                    _step_back(schedule, entry.at)
-            state.highest_at = None
+            return _fold_regressed
         case JournalOpened():
-            state.opened = entry
-            state.opened_sequence = sequence
+            return _fold_opened
         case EntryLost():
-            state.lost += 1
+            return _fold_lost
         case CalendarChanged() | JournalClosed() | ClockJumped() | Checkpoint():
-            pass
+            return _fold_nothing
         case _:
             assert_never(entry)
-    _note_reading(state, entry)
-    # The very last store: an interrupted fold is known by its sequence.
-    state.sequence = sequence
 
 
-def _note_reading(state: Facts, entry: Entry) -> None:
-    if isinstance(entry, EntryLost):
-        return
-    at = entry.at
-    state.last_at = at
-    if FIRST_INSTANT <= at < LAST_INSTANT and (state.highest_at is None or at > state.highest_at):
-        state.highest_at = at
+def _fold_nothing(state: Facts, sequence: int, entry: Entry) -> None:
+    """Some entries are for people and for other tools; their clock reading counts all the same."""
+
+
+def _fold_opened(state: Facts, sequence: int, entry: JournalOpened) -> None:
+    state.opened = entry
+    state.opened_sequence = sequence
+
+
+def _fold_lost(state: Facts, sequence: int, entry: EntryLost) -> None:
+    state.lost += 1
+
+
+def _fold_regressed(state: Facts, sequence: int, entry: ClockRegressed) -> None:
+    for schedule in state.by_id.values():
+        if schedule.consumed_through - entry.at > entry.tolerance:
+            _step_back(schedule, entry.at)
+    state.highest_at = None
 
 
 # Occurrences
@@ -158,28 +186,38 @@ def _fold_occurrence(state: Facts, sequence: int, entry: _Decided) -> None:
     if schedule is None:
         return
     instant = entry.scheduled_at
+    through = schedule.consumed_through
     held = schedule.candidate is not None and instant == schedule.candidate
-    if held == isinstance(entry, CandidateHeld) and held:
-        state.mark_anomaly(sequence, entry, f"{instant} is the held candidate already", schedule_id=schedule.id)
-        return
-    if not held and (instant <= schedule.consumed_through or range_holding(schedule.kept, instant)):
-        state.mark_anomaly(sequence, entry, f"{instant} is decided already", schedule_id=schedule.id)
-        return
-    if isinstance(entry, CandidateHeld) and schedule.candidate is not None:
-        state.mark_anomaly(sequence, entry, f"{schedule.candidate} is held already", schedule_id=schedule.id)
-        return
-    if isinstance(entry, OccurrenceAdmitted):
-        _admit(state, sequence, entry, schedule)
+    if held or instant <= through or schedule.candidate is not None or range_holding(schedule.kept, instant):
+        contradiction = _contradicting(schedule, entry, held=held)
+        if contradiction:
+            state.mark_anomaly(sequence, entry, contradiction, schedule_id=schedule.id)
+            return
+    kind = type(entry)
+    if kind is OccurrenceAdmitted:
+        _admit(state, sequence, cast("OccurrenceAdmitted", entry), schedule)
     if is_kept(entry):
-        schedule.kept = extended(schedule.kept, instant, schedule.consumed_through)
+        schedule.kept = extended(schedule.kept, instant, through)
     if held:
         schedule.candidate = None
-    if isinstance(entry, CandidateHeld):
+    if kind is CandidateHeld:
         schedule.candidate = instant
-    schedule.consumed_through = max(schedule.consumed_through, instant)
+    if instant > through:
+        schedule.consumed_through = instant
     schedule.last_decided = instant
     if isinstance(entry, OccurrenceAdmitted | OccurrenceSkipped) and entry.exhausts:
         _exhaust(schedule, instant)
+
+
+def _contradicting(schedule: ScheduleState, entry: _Decided, *, held: bool) -> str:
+    instant = entry.scheduled_at
+    if isinstance(entry, CandidateHeld) and held:
+        return f"{instant} is the held candidate already"
+    if not held and (instant <= schedule.consumed_through or range_holding(schedule.kept, instant)):
+        return f"{instant} is decided already"
+    if isinstance(entry, CandidateHeld) and schedule.candidate is not None:
+        return f"{schedule.candidate} is held already"
+    return ""
 
 
 def is_kept(entry: Entry) -> TypeGuard[OccurrenceAdmitted | OccurrenceSkipped]:
@@ -354,42 +392,3 @@ def _fold_manual(state: Facts, sequence: int, entry: RunAdmittedManually) -> Non
     state.pending[sequence] = None
     state.runs_open[sequence] = admitted_run(sequence, entry)
     _note_request(state, sequence, entry)
-
-
-def _fold_run(state: Facts, sequence: int, entry: RunEntry) -> None:
-    run = state.runs_open.get(entry.run_id)
-    if run is None:
-        text = f"run {entry.run_id} is not open"
-        state.mark_anomaly(sequence, entry, text, schedule_id=entry.schedule_id)
-        return
-    text = contradiction(run, entry)
-    if not text and entry.schedule_id != run.schedule_id:
-        text = f"run {run.id} belongs to {run.schedule_id}, not to {entry.schedule_id}"
-    if text:
-        state.mark_anomaly(sequence, entry, text, schedule_id=run.schedule_id)
-        return
-    after = advanced(run, sequence, entry)
-    if after.state != run.state:
-        state.pending.pop(run.id, None)
-        state.started.pop(run.id, None)
-        if after.state == "started":
-            state.started[run.id] = None
-        if after.ended:
-            _free_slot(state, run)
-    if after.ended and after.attempt_id is None:
-        del state.runs_open[run.id]
-        _remember(state, after)
-    else:
-        state.runs_open[run.id] = after
-
-
-def _free_slot(state: Facts, run: Run) -> None:
-    schedule = state.by_id.get(run.schedule_id) if run.schedule_id is not None else None
-    if schedule is not None and not run.manual:
-        schedule.active = tuple(other for other in schedule.active if other != run.id)
-
-
-def _remember(state: Facts, run: Run) -> None:
-    state.runs_recent[run.id] = run
-    if len(state.runs_recent) > RECENT_RUNS:
-        del state.runs_recent[next(iter(state.runs_recent))]

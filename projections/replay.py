@@ -9,8 +9,9 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from duly.journal import read
+from duly.journal import Reader, read
 from duly.journal.errors import Error, UnconfirmedGone
+from duly.projections.fold import fold_entry
 from duly.projections.history import History, Page, page_of
 from duly.projections.indexed import IndexedJournal, entries_about
 from duly.projections.state import NotRecorded, State
@@ -69,14 +70,17 @@ class ReplayedState(State):
 
     def read_on(self, *, through: int | None, confirmed: bool) -> None:
         """Folds in the entries after `sequence`, up to and including `through`."""
-        for record in read(self.path, after=self.sequence):
-            if through is not None and record.sequence > through:
+        after = self.sequence
+        for line in Reader(self.path).lines(after):
+            if confirmed and not line.confirmed:
                 break
-            if not record.confirmed:
-                if confirmed:
-                    break
-                self.unconfirmed += 1
-            self.apply(record.sequence, record.entry)
+            entries = enumerate(line.entries, line.first)
+            for sequence, entry in entries:
+                if through is not None and sequence > through:
+                    return
+                if sequence > after:
+                    fold_entry(self, sequence, entry)
+                    self.unconfirmed += not line.confirmed
 
 
 def last_sequence(path: Path | str, until: int | datetime) -> int:

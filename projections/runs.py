@@ -141,17 +141,15 @@ def occurrence_id(schedule_id: str, scheduled_at: datetime) -> str:
 
 def contradiction(run: Run, entry: RunEntry) -> str:
     """Why the entry cannot follow on the run's state, or "" where it can."""
-    if type(entry) not in TRANSITIONS[run.state]:
+    kind = type(entry)
+    if kind not in TRANSITIONS[run.state]:
         return f"run {run.id} is {run.state}"
-    if isinstance(entry, AttemptCleared):
-        if run.attempt_id != entry.attempt_id:
-            return f"run {run.id} has the ACTIVE attempt {run.attempt_id}, not {entry.attempt_id}"
+    if kind is RunStarted or kind is RunNoted or kind is RunAbandoned:
         return ""
     if isinstance(entry, ResumeMarked):
         return f"run {run.id} still has the ACTIVE attempt {run.attempt_id}" if run.attempt_id is not None else ""
-    if isinstance(entry, RunCompleted | RunFailed | RunInterrupted) and entry.attempt_id != run.attempt_id:
-        return f"run {run.id} has the ACTIVE attempt {run.attempt_id}, not {entry.attempt_id}"
-    return ""
+    given: int | None = getattr(entry, "attempt_id", None)
+    return "" if given == run.attempt_id else f"run {run.id} has the ACTIVE attempt {run.attempt_id}, not {given}"
 
 
 def advanced(run: Run, sequence: int, entry: RunEntry) -> Run:  # noqa: PLR0911 - one return for each kind

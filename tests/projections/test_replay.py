@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from duly.journal import Entry, Journal, RealDisk, Record, UnconfirmedGone, read
+from duly.journal import Entry, Journal, Reader, RealDisk, UnconfirmedGone
+from duly.journal.reader import Line
 from duly.projections import NaiveInstant, replay
 from tests.projections.samples import DAY, admitted, at, completed, created, folded, opened, regressed, started
 
@@ -166,14 +167,15 @@ def test_a_replay_whose_end_a_crash_took_while_it_was_read_begins_anew(tmp_path:
     journal = written(tmp_path / "j", *RECORD)
     looks = 0
 
-    def read_beside_a_crash(path: Path, after: int = 0) -> Iterator[Record]:
-        nonlocal looks
-        looks += 1
-        yield from read(path, after)
-        if looks == 1:
-            yield Record(7, RECORD[-1], confirmed=False, segment="", offset=0)
-            raise UnconfirmedGone("it was never acknowledged")
+    class ReaderBesideACrash(Reader):
+        def lines(self, after: int = 0) -> Iterator[Line]:
+            nonlocal looks
+            looks += 1
+            yield from super().lines(after)
+            if looks == 1:
+                yield Line(7, (RECORD[-1],), confirmed=False, segment="", offset=0)
+                raise UnconfirmedGone("it was never acknowledged")
 
-    monkeypatch.setattr(import_module("duly.projections.replay"), "read", read_beside_a_crash)
+    monkeypatch.setattr(import_module("duly.projections.replay"), "Reader", ReaderBesideACrash)
     state = replay(journal)
     assert (looks, state.digest()) == (2, folded(*RECORD).digest())

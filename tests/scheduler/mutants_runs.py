@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tests.mutation import Mutant
 
-FOLD = "duly.projections.fold"
+FOLDING_RUNS = "duly.projections.folding_runs"
 RECOVERY = "duly.scheduler.decisions.recovery"
 EXECUTION = "duly.scheduler.execution"
 SHELL = "duly.scheduler.shell"
@@ -86,11 +86,11 @@ MUTANTS = (
     ),
     Mutant(
         "slot freed twice",
-        FOLD,
+        FOLDING_RUNS,
         (
             (
-                "other for other in schedule.active if other != run.id)",
-                "other for other in schedule.active if other != run.id)[1:]",
+                "() if active == (run.id,) else tuple(other for other in active if other != run.id)",
+                "tuple(other for other in active if other != run.id)[1:]",
             ),
         ),
         ("tests/scheduler/test_policy_pairs.py::test_lowering_the_limit_stops_new_admissions_and_touches_no_run",),
