@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from duly import Cron, ManualClock, Scheduler, SchedulerClosed, WrongRunState
+from duly import Cron, ManualClock, OneShot, Scheduler, SchedulerClosed, WrongRunState
 from duly.journal import RealDisk, read
 from duly.journal.entries import RunStarted
 from duly.service import Began, Closed, Draining, Ended, Event, Host, Interruption, Opened, Polled, Warned, Work
@@ -206,6 +206,14 @@ def test_a_change_by_another_thread_is_seen_by_the_very_next_poll(tmp_path: Path
         until(ended(host))  # far below the minute that an idle host sleeps
 
 
+def test_an_occurrence_runs_when_it_is_due_and_not_before(tmp_path: Path):
+    instant = just_now() + timedelta(seconds=2)
+    with running(Host.open(tmp_path / "j", {"f": lambda _: None})) as host:
+        host.scheduler.declare("f", OneShot(instant), target="f")
+        [run] = until(host.scheduler.runs)
+    assert run.admitted_at >= instant
+
+
 def test_calls_are_made_on_the_thread_that_polls(tmp_path: Path):
     host = Host.open(tmp_path / "j", {})
     with running(host):
@@ -284,6 +292,21 @@ def test_a_run_that_takes_too_long_is_asked_to_end_and_has_failed(tmp_path: Path
         due(host, *handlers, limits={"timeout": 0.05})
         until(ended(host))
     assert outcomes(tmp_path / "j") == {"waits": "TimedOut", "listens": "TimedOut"}
+
+
+def test_a_coroutine_that_will_not_end_is_let_go_without_a_word(tmp_path: Path):
+    async def stubborn(_work: Work) -> None:
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+
+    grace = timedelta(seconds=0.05)
+    with running(Host.open(tmp_path / "j", {"c": stubborn}, drain_grace=grace, kill_grace=grace)) as host:
+        due(host, "c")
+        until(lambda: host.at_work)
+    assert outcomes(tmp_path / "j") == {"c": "Cancelled"}
 
 
 def test_a_coroutine_may_answer_its_end_with_a_checkpoint(tmp_path: Path):
