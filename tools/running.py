@@ -24,7 +24,7 @@ from duly.tools.declaring import TARGET
 from duly.tools.exit_codes import FINE
 from duly.tools.output import Output
 from duly.tools.run_log import LogLines, RunLog
-from duly.tools.run_settings import LogFormat, Settings, refuse
+from duly.tools.run_settings import LogFormat, Settings, refuse, tell_notices
 from duly.tools.standing import Invocation, Standing, exit_code_of, standings
 
 
@@ -139,6 +139,7 @@ def run_once(settings: Settings, output: Output) -> int:
     file = settings.read()
     if file.problems:
         return refuse(file.problems)
+    tell_notices(file)
     seen = _Seen()
     with open_host(settings) as host:
         _, refused = converge(host.scheduler, file)
