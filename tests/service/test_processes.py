@@ -51,13 +51,17 @@ def test_it_is_alive_until_it_has_ended_also_before_it_is_reaped(
     assert process_of(child.pid) is None
 
 
+def nothing(_pid: int) -> None:
+    """What a kernel that knows no such descriptors gives."""
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_its_end_is_waited_for_with_and_without_the_kernels_help(
     child: subprocess.Popen[bytes], told: bool, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(processes, "LOOK_AGAIN", 0.01)
     if not told:
-        monkeypatch.setattr(processes, "_descriptor", lambda _pid: None)
+        monkeypatch.setattr(processes, "_descriptor", nothing)
     process = process_of(child.pid)
     assert process is not None
     waiting = threading.Thread(target=wait_for_end, args=(process,))
