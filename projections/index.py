@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, get_args
 
 import msgspec
@@ -155,12 +156,14 @@ class FactsLine(msgspec.Struct, gc=False):
     e: list[Facts]
 
 
-_decoder: Final = msgspec.json.Decoder(FactsLine)
+@cache
+def _facts_decoder() -> Callable[[bytes], FactsLine]:
+    return msgspec.json.Decoder(FactsLine).decode
 
 
 def decode_facts(line: bytes) -> FactsLine:
     """The facts of a line. ValueError for an entry of a kind that this version does not know."""
-    found = _decoder.decode(line)
+    found = _facts_decoder()(line)
     for facts in found.e:
         if facts.kind not in KINDS:
             raise ValueError(f"Invalid value {facts.kind!r}")

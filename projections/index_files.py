@@ -18,6 +18,7 @@ import struct
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -73,10 +74,10 @@ class _Bucket(NamedTuple):
     created: list[str]
 
 
-_fields: Final = msgspec.json.Decoder(_Fields)
-_middle: Final = msgspec.msgpack.Decoder(_Middle)
-_bucket: Final = msgspec.msgpack.Decoder(_Bucket)
-_blocks: Final = msgspec.msgpack.Decoder(list[Block])
+@cache
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Made when the first index is read: it takes a while."""
+    return msgspec.msgpack.Decoder(kind)
 
 
 def index_name(segment: str) -> str:
@@ -171,7 +172,7 @@ class IndexFile:
     def blocks(self) -> Sequence[Block]:
         """Its blocks."""
         with _doubting(), opened(self._disk, self._path) as read:
-            found: list[Block] = self._section(read, self._fields.b, _blocks)
+            found: list[Block] = self._section(read, self._fields.b, list[Block])
         return found
 
     def created(self) -> Iterator[str]:
@@ -185,7 +186,7 @@ class IndexFile:
         if self._kept is not None:
             return self._kept
         with _doubting(), opened(self._disk, self._path) as read:
-            found: _Middle = self._section(read, self._fields.m, _middle)
+            found: _Middle = self._section(read, self._fields.m, _Middle)
         self._kept = found
         return found
 
@@ -193,18 +194,18 @@ class IndexFile:
         place = read(HEADER + number * _PLACE.size, _PLACE.size)
         if len(place) != _PLACE.size:
             raise IndexDoubted("the index is cut")
-        found: _Bucket = self._section(read, _PLACE.unpack(place), _bucket)
+        found: _Bucket = self._section(read, _PLACE.unpack(place), _Bucket)
         if any(_bucket_of(each, self._fields.k) != number for each in found.of_schedules):
             raise IndexDoubted("a bucket of the index is not the one that was asked for")
         return found
 
-    def _section(self, read: Read, place: tuple[int, ...], decoder: Any) -> Any:
+    def _section(self, read: Read, place: tuple[int, ...], kind: Any) -> Any:
         offset, size = place
         data = read(offset, _CRC.size + size)
         if len(data) != _CRC.size + size or data[: _CRC.size] != _crc(self._header, offset, data[_CRC.size :]):
             raise IndexDoubted("the checksum of a section does not fit")
         try:
-            return decoder.decode(data[_CRC.size :])
+            return _decoder(kind).decode(data[_CRC.size :])
         except UNDECODABLE as error:
             raise IndexDoubted(f"a section cannot be decoded: {error}") from error
 
@@ -244,7 +245,7 @@ def open_index(  # noqa: PLR0913, PLR0917 - what it must fit
     if len(header) != HEADER or not crc_fits(header[:-1], seed(journal_id)) or header[-1:] != b"\n":
         raise IndexDoubted("its header is damaged, or another journal's")
     try:
-        fields = _fields.decode(header)
+        fields = msgspec.json.decode(header, type=_Fields)
         found = IndexFile(disk, path, segment, header, fields)
     except (msgspec.MsgspecError, ValueError) as error:
         raise IndexDoubted(f"its header cannot be decoded: {error}") from error

@@ -97,6 +97,8 @@ class IndexedJournal:
         self.path = Path(path)
         self.kept: list[Kept] = []
         """The index files that are used or were written, by `keep`."""
+        self.failure: OSError | None = None
+        """Why an index file could not be written, the first time."""
         self.disk: Disk = RealDisk() if disk is None else disk
         self._keep, self._confirmed, self._block_bytes = keep, confirmed, block_bytes
         self._bad: set[str] = set()
@@ -234,6 +236,7 @@ class IndexedJournal:
             write_index(self.disk, self.path, whole, self._reader.journal_id)
         except OSError as error:
             _log.warning("%s: the index of %s cannot be written: %s", self.path, whole.segment.name, error)
+            self.failure = self.failure or error
             return
         self._replace(whole)
 
@@ -301,10 +304,12 @@ def entries_of(
 def index_journal(path: str | os.PathLike[str], *, disk: Disk | None = None) -> tuple[Kept, ...]:
     """Writes the index files that are missing, damaged or short, also beside a running owner, and returns them all.
 
-    What is not known to be durable is not indexed. Raises NotIndexed while a broken rewrite is pending, and the
-    journal's errors.
+    What is not known to be durable is not indexed. Raises NotIndexed while a broken rewrite is pending, the journal's
+    errors, and an OSError if one cannot be written; those that could be are.
     """
     journal = IndexedJournal(path, disk=disk, keep=True, confirmed=True)
     journal.ask(Parts.check)
     journal.write()
+    if journal.failure is not None:
+        raise journal.failure
     return tuple(journal.kept)

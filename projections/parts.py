@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from heapq import merge
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -44,7 +44,11 @@ GAP: Final = 4096
 """Bytes between two wanted entries that are read along with them, rather than by another call."""
 SPAN: Final = 1 << 20
 
-_decode_entry: Callable[[bytes], Entry] = msgspec.json.Decoder(Entry).decode
+
+@cache
+def _entry_decoder() -> Callable[[bytes], Entry]:
+    """Made at the first question: it takes a while, and most programs never ask one."""
+    return msgspec.json.Decoder(Entry).decode
 
 
 class PartDoubted(Error):
@@ -263,7 +267,7 @@ class Parts:
 
     def _cut(self, segment: str, file: int, postings: Sequence[Posting]) -> list[Found]:
         found: list[Found] = []
-        read, crc_seed = self._disk.read, self._seed
+        read, crc_seed, decode = self._disk.read, self._seed, _entry_decoder()
         for group in _grouped(postings):
             begin = group[0].offset
             data = read(file, begin, group[-1].offset + group[-1].size - begin)
@@ -272,7 +276,7 @@ class Parts:
                 if crc32(piece, crc_seed) != crc:
                     raise IndexDoubted(f"entry {sequence} has another checksum")
                 try:
-                    entry = _decode_entry(piece)
+                    entry = decode(piece)
                 except UNDECODABLE as error:
                     raise IndexDoubted(f"entry {sequence} cannot be decoded: {error}") from error
                 found.append(Found(sequence, entry, segment, offset))

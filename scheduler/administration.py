@@ -24,7 +24,7 @@ from duly.journal.entries import (
     kind_of,
 )
 from duly.projections import Run, Schedule
-from duly.projections.schedules import ScheduleState, view
+from duly.projections.schedules import ScheduleState
 from duly.scheduler.copies import run_copy
 from duly.scheduler.decisions.administration import (
     Command,
@@ -346,9 +346,6 @@ class Administration(Inspection):
         if changed and schedule.revision == 1:
             problem = f"created schedule {schedule.id!r} with another {', '.join(changed)}"
             raise DefinitionError("request", command.request, problem, "Take another key, or edit() the schedule.")
-
-    def _shown(self, schedule: ScheduleState) -> Schedule[OccurrenceSource]:
-        return view(schedule, self._shown_trigger(schedule))
 
 
 def is_as_declared(schedule: ScheduleState, definition: Definition) -> bool:

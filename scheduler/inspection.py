@@ -7,14 +7,15 @@ on a poisoned or closed scheduler it raises.
 from __future__ import annotations
 
 from datetime import datetime
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
+from itertools import islice
 
 import msgspec
 
 from duly.projections import Run, Schedule
 from duly.projections.history import History, Page, Row, page_of
 from duly.projections.runs import RunState, occurrence_id
-from duly.projections.schedules import view
+from duly.projections.schedules import ScheduleState, view
 from duly.scheduler.copies import run_copies, run_copy
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.runs import run_of
@@ -48,7 +49,7 @@ class Inspection(Shell):
 
         def look() -> Schedule[OccurrenceSource] | None:
             found = self._state.by_id.get(schedule_id)
-            return None if found is None else view(found, self._shown_trigger(found))
+            return None if found is None else self._shown(found)
 
         return self._exclusively(look)
 
@@ -56,12 +57,16 @@ class Inspection(Shell):
         """The schedule. Raises UnknownSchedule if there is none, or if it is deleted."""
         return self._exclusively(lambda: self._viewed(schedule_id))
 
-    def schedules(self) -> tuple[Schedule[OccurrenceSource], ...]:
-        """All schedules that are not deleted, by id."""
+    def schedules(
+        self, *, after: str | None = None, limit: int | None = None
+    ) -> tuple[Schedule[OccurrenceSource], ...]:
+        """All schedules that are not deleted, by id; or the first `limit` whose ids come after `after`."""
+        _check_limit(limit)
 
         def look() -> tuple[Schedule[OccurrenceSource], ...]:
-            living = (one for _, one in sorted(self._state.by_id.items()) if not one.deleted)
-            return tuple(view(one, self._shown_trigger(one)) for one in living)
+            living = (one for one, it in self._state.by_id.items() if not it.deleted and (after is None or one > after))
+            chosen = sorted(living) if limit is None else nsmallest(limit, living)
+            return tuple(self._shown(self._state.by_id[one]) for one in chosen)
 
         return self._exclusively(look)
 
@@ -75,11 +80,21 @@ class Inspection(Shell):
                 raise
             return ended
 
-    def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
-        """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
+    def runs(
+        self,
+        *,
+        schedule_id: str | None = None,
+        state: RunState | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[Run, ...]:
+        """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked. Or the
+        first `limit` of them with ids above `after`."""
+        _check_limit(limit)
 
         def look() -> tuple[Run, ...]:
-            return run_copies(self._state.runs(schedule_id=schedule_id, state=state))
+            found = self._state.runs(schedule_id=schedule_id, state=state)
+            return run_copies(islice((run for run in found if after is None or run.id > after), limit))
 
         return self._exclusively(look)
 
@@ -169,5 +184,12 @@ class Inspection(Shell):
             return None
 
     def _viewed(self, schedule_id: str) -> Schedule[OccurrenceSource]:
-        schedule = self._living(schedule_id)
+        return self._shown(self._living(schedule_id))
+
+    def _shown(self, schedule: ScheduleState) -> Schedule[OccurrenceSource]:
         return view(schedule, self._shown_trigger(schedule))
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None:
+        check_count("limit", limit)

@@ -113,5 +113,11 @@ class LoopThread:
     def _run(loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.run_forever()
+            # What was cancelled at shutdown and is not over yet gets a last chance to clean up.
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.wait(left, timeout=1))
         finally:
             loop.close()

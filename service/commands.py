@@ -200,14 +200,14 @@ class CommandActivity(Activity):
 
     def _checkpoint(self) -> str | None:
         try:
-            text = self._files.checkpoint.read_text(encoding="utf-8")
+            with self._files.checkpoint.open("rb") as file:
+                text = file.read(4 * LONGEST_CHECKPOINT + 1).decode("utf-8")
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise CommandFailed("interrupted (exit code 75), with a checkpoint that is no UTF-8 text") from error
         if len(text) > LONGEST_CHECKPOINT:
-            problem = f"interrupted (exit code 75), with a checkpoint of {len(text):,} characters"
-            raise CommandFailed(f"{problem}; {LONGEST_CHECKPOINT:,} can be recorded")
+            raise CommandFailed(f"interrupted (exit code 75), with a checkpoint over {LONGEST_CHECKPOINT:,} characters")
         return text or None
 
 

@@ -165,6 +165,11 @@ def test_the_projections_load_neither_the_calendar_nor_the_scheduler(python: Pat
     assert {name for name in loaded if name.startswith(("croniter", "duly.scheduler", "duly.tools"))} == set()
 
 
+def test_the_service_needs_no_extra(python: Path, tmp_path: Path):
+    loaded = loaded_after("import duly.service", python, tmp_path)
+    assert {name for name in loaded if name.startswith(("click", "rich", "duly.tools"))} == set()
+
+
 def test_the_facade_alone_loads_nothing_of_duly(python: Path, tmp_path: Path):
     loaded = loaded_after("import duly", python, tmp_path)
     assert {name for name in loaded if name.startswith(("duly", "msgspec", "croniter"))} == {"duly"}

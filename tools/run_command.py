@@ -71,6 +71,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if once and dry_run:
         raise click.UsageError("--once and --dry-run contradict each other: keep one.")
+    if not (once or dry_run or output.for_people):
+        raise click.UsageError("--json goes with --once and --dry-run; for the log there is --log-format json.")
     used = zone_of(zone or local_zone()).name
     settings = Settings(file, Path(journal), used, system, slots, drain_grace, outputs, resume)
     if dry_run:

@@ -17,7 +17,7 @@ from typing import Any
 
 from duly.journal.errors import JournalError
 from duly.scheduler.clock import Clock
-from duly.service import Closed, Draining, Event, JournalFailed, Opened, Polled, Warned
+from duly.service import Closed, Draining, Event, JournalFailed, Opened, Warned
 from duly.tools.following import Following
 from duly.tools.log_command import describe_record, record_row
 from duly.tools.printable import printable
@@ -52,10 +52,7 @@ class RunLog:
                 self.say("closed", lost if unrecorded else "the journal is closed")
             case Warned(text):
                 self.say("warning", text)
-            case Polled(poll):
-                for warning in poll.warnings:
-                    self.say("warning", warning)
-            case _:
+            case _:  # what a poll warns of is logged by the library, and comes as a line of that
                 pass
 
     def say(self, event: str, text: str) -> None:

@@ -15,7 +15,7 @@ from duly.tools.crontab import Problem
 from duly.tools.exit_codes import BAD, FINE
 from duly.tools.moments import describe_instant
 from duly.tools.output import Output
-from duly.tools.run_settings import Settings, refuse
+from duly.tools.run_settings import Settings, refuse, tell_notices
 from duly.tools.schedule_file import ScheduleFile
 
 
@@ -33,6 +33,7 @@ def show_plan(settings: Settings, output: Output) -> int:
     problems = (*file.problems, *refused)
     if output.for_people:
         _show_changes(output, file, changes)
+        tell_notices(file)
         if problems:
             refuse(problems)
     else:

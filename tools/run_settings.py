@@ -41,6 +41,13 @@ class Settings:
         return read_schedule_file(self.file, zone=self.zone, system=self.system)
 
 
+def tell_notices(file: ScheduleFile) -> None:
+    """Tells what a person should know about a file that is read."""
+    to_stderr = terminal(sys.stderr)
+    for notice in file.notices:
+        to_stderr.print(printable(f"{file.source}: {notice}"), soft_wrap=True)
+
+
 def refuse(problems: Sequence[Problem]) -> int:
     """Tells what is wrong with a file that is refused whole; the exit code."""
     to_stderr = terminal(sys.stderr)

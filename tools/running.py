@@ -21,10 +21,10 @@ from duly.scheduler.errors import SchedulerError
 from duly.service import Command, CommandOf, Event, Host, Opened, Outputs, Polled, Work, stopped_by_signals
 from duly.tools.converging import converge, described
 from duly.tools.declaring import TARGET
-from duly.tools.exit_codes import FINE
+from duly.tools.exit_codes import FINE, UNREADABLE
 from duly.tools.output import Output
 from duly.tools.run_log import LogLines, RunLog
-from duly.tools.run_settings import LogFormat, Settings, refuse
+from duly.tools.run_settings import LogFormat, Settings, refuse, tell_notices
 from duly.tools.standing import Invocation, Standing, exit_code_of, standings
 
 
@@ -78,7 +78,7 @@ def run_on(settings: Settings, form: LogFormat) -> int:
                 log.say("notice", notice)
             with stopped_by_signals(host, reload=lambda: _reload(settings, host, log)):
                 host.run()
-    return FINE
+    return FINE if host.failure is None else UNREADABLE
 
 
 def _reload(settings: Settings, host: Host, log: RunLog) -> None:
@@ -139,6 +139,7 @@ def run_once(settings: Settings, output: Output) -> int:
     file = settings.read()
     if file.problems:
         return refuse(file.problems)
+    tell_notices(file)
     seen = _Seen()
     with open_host(settings) as host:
         _, refused = converge(host.scheduler, file)

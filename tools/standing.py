@@ -69,9 +69,10 @@ class Invocation:
 
 
 def standings(state: State, seen: Invocation) -> tuple[Standing, ...]:
-    """How every living schedule stands, by id; and the runs by hand that belong to none."""
-    rows = [row for _, found in sorted(state.by_id.items()) if not found.deleted for row in _of(state, found, seen)]
-    rows.extend(_of_run("-", run, None) for run in seen.ended if run.schedule_id is None)
+    """How every living schedule stands, by id; and the runs that belong to none, or to one that is deleted."""
+    living = {name: found for name, found in sorted(state.by_id.items()) if not found.deleted}
+    rows = [row for found in living.values() for row in _of(state, found, seen)]
+    rows.extend(_of_run(run.schedule_id or "-", run, None) for run in seen.ended if run.schedule_id not in living)
     return tuple(rows)
 
 

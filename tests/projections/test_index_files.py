@@ -336,6 +336,8 @@ def test_where_nothing_can_be_written_the_answers_are_the_same(caplog: pytest.Lo
     assert {name: concerning(kept, name) for name in NAMES} == by_reading(disk)
     assert index_files(disk) == []
     assert "cannot be written" in caplog.text
+    with pytest.raises(OSError, match="Read-only"):
+        index_journal(PATH, disk=disk)
 
 
 @given(entries=histories(60))

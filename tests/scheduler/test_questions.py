@@ -71,6 +71,20 @@ def test_what_is_due_and_undecided_comes_first_and_what_is_decided_comes_no_more
     assert scheduler.next_due("a") == at("09:30")
 
 
+def test_schedules_and_runs_come_in_pieces_whose_sum_is_the_whole(program: Program):
+    scheduler = program.open()
+    for name in ("c", "a", "d", "b", "gone"):
+        scheduler.create(name, HOURLY, target="x")
+    scheduler.delete("gone")
+    runs = [scheduler.run_now(name).id for name in ("a", "b", "a")]
+    assert [one.id for one in scheduler.schedules(limit=3)] == ["a", "b", "c"]
+    assert [one.id for one in scheduler.schedules(after="c", limit=3)] == ["d"]
+    assert [one.id for one in scheduler.schedules(after="bb")] == ["c", "d"]
+    assert [one.id for one in scheduler.runs(limit=2)] == runs[:2]
+    assert [one.id for one in scheduler.runs(after=runs[1], limit=2)] == runs[2:]
+    assert [one.id for one in scheduler.runs(schedule_id="a", after=runs[0])] == runs[2:]
+
+
 def test_upcoming_jumps_over_what_is_decided_ahead(program: Program):
     scheduler = program.open()
     scheduler.create("a", QUARTERLY, target="x")

@@ -99,6 +99,21 @@ class Browser:
         return [str(line["message"]) for line in self.driver.get_log("browser")]
 
 
+def marks(browser: Browser, wanted: str) -> list[str]:
+    """The names of the marks that hold a text."""
+    script = "return [...document.querySelectorAll('.mark')].map((one) => one.getAttribute('aria-label'))"
+    return [name for name in browser.run(script) if wanted in name]
+
+
+def click_mark(browser: Browser, name: str) -> None:
+    """A click of the mouse on the mark of this name, as far as nothing lies over it."""
+    find = "[...document.querySelectorAll('.mark')].find((one) => one.getAttribute('aria-label') === arguments[0])"
+    mark = browser.run(
+        f"const mark = {find}; mark.closest('.lane').scrollIntoView({{ block: 'center' }}); return mark", name
+    )
+    browser.actions().move_to_element(mark).click().perform()
+
+
 @contextmanager
 def chromium() -> Generator[Browser]:
     """A browser, ended afterwards, with all that it wrote."""

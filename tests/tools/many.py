@@ -1,4 +1,6 @@
-"""A journal of many schedules over many days, written entry by entry, so that it costs next to nothing to make."""
+"""Journals of much: of many schedules over many days, written entry by entry so that it costs next to nothing, and of a
+very long time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from duly import Cron, ManualClock, Scheduler
 from duly.journal import Journal
 from duly.journal.entries import (
     CronRule,
@@ -71,6 +74,18 @@ def make_many(path: Path, *, schedules: int = 50, days: int = 90, minutely: int 
                 line = []
         end = BEGIN + days * DAY
         journal.append([*line, JournalClosed(at=end)], end)
+    return path
+
+
+def make_seventy_years(path: Path) -> Path:
+    """A journal of two days that lie seventy years apart."""
+    clock = ManualClock(datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
+    with Scheduler.open(path, clock=clock) as scheduler:
+        scheduler.create("a", Cron("@daily", zone="UTC"), target="x")
+        for days in (1, 70 * 365):
+            clock.advance(timedelta(days=days))
+            for run in scheduler.poll(start=True).offered:
+                scheduler.complete(run.id)
     return path
 
 

@@ -5,12 +5,10 @@ runs in it.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from duly import Cron, ManualClock, Scheduler
 from duly.scheduler.explaining import explain
 from duly.scheduler.reporting import report_data
 from duly.tools.describe import describe_entry
@@ -18,9 +16,9 @@ from duly.tools.explain_command import explanation_lines, headline, zone_of_rule
 from duly.tools.moments import parse_instant
 from duly.tools.printable import printable
 from duly.tools.report_page import render_page
-from tests.tools.chromium import Browser, chromium
+from tests.tools.chromium import Browser, chromium, click_mark, marks
 from tests.tools.hostile import make_hostile
-from tests.tools.many import make_many
+from tests.tools.many import make_many, make_seventy_years
 from tests.tools.recorded import make_recorded
 
 pytestmark = pytest.mark.browser
@@ -46,18 +44,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     return {name: folder / f"{name}.html" for name in journals}
 
 
-def make_seventy_years(path: Path) -> Path:
-    """A journal of two days that lie seventy years apart."""
-    clock = ManualClock(datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
-    with Scheduler.open(path, clock=clock) as scheduler:
-        scheduler.create("a", Cron("@daily", zone="UTC"), target="x")
-        for days in (1, 70 * 365):
-            clock.advance(timedelta(days=days))
-            for run in scheduler.poll(start=True).offered:
-                scheduler.complete(run.id)
-    return path
-
-
 @pytest.fixture(scope="module")
 def window() -> Generator[Browser]:
     with chromium() as browser:
@@ -74,12 +60,6 @@ def browser(window: Browser) -> Iterator[Browser]:
     assert window.said() == []
 
 
-def marks(browser: Browser, wanted: str) -> list[str]:
-    """The names of the marks that hold a text."""
-    script = "return [...document.querySelectorAll('.mark')].map((one) => one.getAttribute('aria-label'))"
-    return [name for name in browser.run(script) if wanted in name]
-
-
 def focus_in_timeline(browser: Browser) -> str:
     """Puts the focus where Tab would bring it, and says on which mark it is."""
     browser.run("document.querySelector('#lanes .mark[tabindex=\"0\"]').focus()")
@@ -91,15 +71,6 @@ def panel_lines(browser: Browser) -> list[tuple[str, str]]:
     children = "[...one.children].map((child) => child.textContent)"
     script = f"return [...document.querySelectorAll('#panel dl > div')].map((one) => {children})"
     return [(name, text) for name, text in browser.run(script)]
-
-
-def click_mark(browser: Browser, name: str) -> None:
-    """A click of the mouse on the mark of this name, as far as nothing lies over it."""
-    find = "[...document.querySelectorAll('.mark')].find((one) => one.getAttribute('aria-label') === arguments[0])"
-    mark = browser.run(
-        f"const mark = {find}; mark.closest('.lane').scrollIntoView({{ block: 'center' }}); return mark", name
-    )
-    browser.actions().move_to_element(mark).click().perform()
 
 
 def words_of(journal: Path, schedule_id: str, instant: str) -> list[tuple[str, str]]:

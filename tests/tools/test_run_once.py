@@ -183,6 +183,23 @@ def test_a_schedule_of_others_is_left_to_them(once: Invocations):
     assert (code, line.split(": ")[0]) == (0, "theirs  skipped 2026-03-02T00:01:00Z")
 
 
+def test_a_run_of_a_deleted_schedule_is_said_as_well(once: Invocations):
+    once.write("")
+    with once.open() as scheduler:
+        scheduler.declare("c", OncePer("week", zone="UTC"), target="command", input={"command": "exit 3"})
+        run = scheduler.run_now("c")
+        scheduler.delete("c")
+    code, [line] = once(MINUTES)
+    assert (code, line.split("; ")[0]) == (1, f"c  FAILED (run {run.id}): CommandFailed: exit code 3")
+
+
+def test_a_file_that_may_be_misread_says_so(once: Invocations, capsys: pytest.CaptureFixture[str]):
+    once.name = "crontab"
+    once.write("0 1 * * *  root  true\n")
+    assert run_once(once.settings(), Output(Format.TABLE)) == 0
+    assert "this is a system crontab" in capsys.readouterr().err
+
+
 def test_all_of_it_as_json(once: Invocations, capsys: pytest.CaptureFixture[str]):
     once.write(DAILY.format(once.folder / "ran"))
     once.clock.advance(MINUTES)
