@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from duly import OncePer, Scheduler
+from duly import Completed, OncePer, Run, Scheduler, Target
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.agenda import Queue
+from duly.scheduler.decisions.occurrences import SCAN_CAP
 from tests.scheduler.embedding import DAY, EveryMinutes, Program, agenda_of, at, lines_of, state_of
 
 MANY = 10_000
+HOUR = timedelta(hours=1)
 
 
 class CountedSchedules(dict[str, ScheduleState]):
@@ -153,6 +155,87 @@ def test_a_period_costs_the_same_however_many_runs_lie_outside_of_it(program: Pr
     poll = program.poll_at(scheduler, "09:01")
     assert [run.scheduled_at for run in poll.admitted] == [DAY]
     assert counted.looks <= 2 * 18 + 2, "two searches by halving, and one slice of nothing"
+
+
+# What waits for a slot
+
+
+def held_back(program: Program, many: int, misfire: str) -> tuple[Scheduler, CountedSchedules, Run]:
+    """A crowd that is due, with one task slot, which a run by hand has taken."""
+    source = EveryMinutes(60)
+    scheduler = program.open(sources=source.factory(), task_slots=1)
+    busy = scheduler.run_now(target="x")
+    scheduler.start(busy.id)
+    scheduler.create_many(
+        [
+            {"schedule_id": f"s{n:05}", "trigger": source, "target": "x", "misfire": misfire, "lateness": HOUR}
+            for n in range(many)
+        ]
+    )
+    while program.poll_at(scheduler, "10:00").more:
+        pass
+    looks = CountedSchedules(state_of(scheduler).by_id)
+    state_of(scheduler).by_id = looks
+    return scheduler, looks, busy
+
+
+@pytest.mark.parametrize("misfire", ["latest", "skip"])
+def test_a_thousand_that_wait_for_a_slot_are_not_looked_at_until_there_is_one(program: Program, misfire: str):
+    scheduler, looks, busy = held_back(program, 1_000, misfire)
+    assert program.poll_at(scheduler, "10:01").decisions == ()
+    assert looks.looks == []
+    scheduler.complete(busy.id)
+    looks.looks.clear()
+    poll = program.poll_at(scheduler, "10:02", start=True)
+    assert [run.schedule_id for run in poll.offered] == ["s00000"]
+    assert len(set(looks.looks)) <= 2, "the one that is served, and the next in turn"
+    scheduler.complete(poll.offered[0].id)
+    looks.looks.clear()
+    assert [run.schedule_id for run in scheduler.poll().offered] == ["s00001"]
+    assert len(set(looks.looks)) <= 3
+
+
+def test_what_waits_is_looked_at_when_its_time_is_up(program: Program):
+    scheduler, looks, _ = held_back(program, 100, "skip")
+    poll = program.poll_at(scheduler, "11:00:00.000001")
+    assert {getattr(entry, "reason", None) for _, entry in poll.decisions} == {"capacity"}
+    assert (len(poll.decisions), len(set(looks.looks))) == (100, 100)
+
+
+def test_where_the_host_answers_for_targets_what_waits_is_asked_about_again(program: Program):
+    """The recheck comes before the capacity: a target that is gone is skipped for at once, slot or no slot."""
+    known = {"x"}
+    source = EveryMinutes(60)
+    scheduler = program.open(
+        sources=source.factory(), task_slots=1, targets=lambda name: Target(name) if name in known else None
+    )
+    scheduler.start(scheduler.run_now(target="x").id)
+    scheduler.create("a", source, target="x", misfire="skip", lateness=HOUR)
+    assert program.poll_at(scheduler, "10:00").decisions == ()
+    known.clear()
+    assert [getattr(entry, "reason", None) for _, entry in program.poll_at(scheduler, "10:01").decisions] == [
+        "preflight"
+    ]
+
+
+def test_after_a_long_downtime_every_poll_is_bounded_and_every_schedule_has_its_turn(program: Program):
+    source = EveryMinutes(1)
+    scheduler = program.open(sources=source.factory(), task_slots=3, batch=50)
+    scheduler.create_many([{"schedule_id": f"s{n:03}", "trigger": source, "target": "x"} for n in range(200)])
+    program.clock.advance(timedelta(days=3 * 365))
+    source.calls.clear()
+    sizes: list[int] = []
+    served: list[str] = []
+    while True:
+        poll = scheduler.poll(start=True)
+        sizes.append(len(poll.decisions))
+        served += [run.schedule_id or "" for run in poll.offered]
+        scheduler.report([Completed(run.id) for run in poll.offered])
+        if not (poll.more or poll.offered):
+            break
+    assert served[:1] == ["s000"], "the first decisions come at once"
+    assert (max(sizes), sorted(served)) == (50, [f"s{n:03}" for n in range(200)])
+    assert len(source.calls) <= 200 * (SCAN_CAP + 6)
 
 
 # The queue behind the index
