@@ -5,13 +5,18 @@ Rules: a signal handler takes no lock and records nothing; it only tells the hos
 
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
+from duly.scheduler.errors import SchedulerClosed
 from duly.service.host import Host
+
+_log: Final = logging.getLogger("duly.service")
 
 
 @contextmanager
@@ -24,7 +29,7 @@ def stopped_by_signals(host: Host, *, reload: Callable[[], object] | None = None
 
     def look_again(_number: int, _frame: FrameType | None) -> None:
         if reload is not None:
-            host.call(reload)
+            host.call(reload).add_done_callback(_tell_failure)
 
     handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]] = {
         signal.SIGTERM: stop,
@@ -38,3 +43,9 @@ def stopped_by_signals(host: Host, *, reload: Callable[[], object] | None = None
     finally:
         for number, told in before.items():
             signal.signal(number, told)
+
+
+def _tell_failure(done: Future[object]) -> None:
+    error = done.exception()
+    if error is not None and not isinstance(error, SchedulerClosed):
+        _log.error("reloading failed: %s", error)

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import click
 
+from duly.journal import JournalError
 from duly.journal.entries import Entry, RunAbandoned
 from duly.projections import replay
 from duly.scheduler.clock import SystemClock
@@ -94,6 +95,9 @@ def _reload(settings: Settings, host: Host, log: RunLog) -> None:
         return
     try:
         changes, refused = converge(host.scheduler, file)
+    except JournalError:
+        host.call(lambda: _reload(settings, host, log))  # when the journal is back
+        raise
     except SchedulerError as error:
         log.say("reload-refused", str(error))
         return

@@ -155,6 +155,34 @@ def test_a_host_that_stops_without_its_journal_says_what_it_could_not_record(tmp
         assert scheduler.run(run_id).state == "abandoned"
 
 
+def test_a_host_that_stops_still_records_if_its_journal_comes_back(tmp_path: Path, disk: FailingDisk):
+    go = threading.Event()
+    with running(Host.open(tmp_path / "j", {"slow": lambda _: go.wait(30)}, disk=disk)) as host:
+        due(host, "slow")
+        until(lambda: host.at_work)
+        disk.failing = True
+        host.stop()
+        until(lambda: host.state == "draining")
+        go.set()
+        until(lambda: host.failure)
+        disk.failing = False
+        until(lambda: host.state == "closed")
+    assert outcomes(tmp_path / "j") == {"slow": True}
+
+
+def test_what_is_called_while_the_journal_is_out_of_reach_is_done_when_it_is_back(tmp_path: Path, disk: FailingDisk):
+    with running(Host.open(tmp_path / "j", {"f": lambda _: "done"}, disk=disk)) as host:
+        until(lambda: host.last_poll)
+        disk.failing = True
+        with pytest.raises(JournalPoisoned):
+            host.call(lambda: host.scheduler.run_now(target="f")).result(30)
+        later = host.call(lambda: host.scheduler.run_now(target="f", note="later"))
+        until(lambda: host.state == "reopening")
+        disk.failing = False
+        run = later.result(30)
+        until(lambda: host.scheduler.run(run.id).ended)
+
+
 def test_once_gives_up_a_journal_that_does_not_come_back(tmp_path: Path, disk: FailingDisk):
     host = Host.open(tmp_path / "j", {"f": lambda _: setattr(disk, "failing", True)}, disk=disk)
     with host:
