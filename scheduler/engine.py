@@ -132,11 +132,16 @@ class EngineChecker:
     def _is_comparable(self, now: datetime) -> bool:
         """Whether the record says all that the decision rests on: not for another engine, what is lost, or a trigger
         of the host that this process does not have."""
-        state = self.world.state
-        if state.opened is None or state.opened.engine != ENGINE or state.lost:
+        if not self._is_believed():
             return False
-        rules = (state.by_id[one].definition.trigger for one in self.world.due(now))
+        rules = (self.world.state.by_id[one].definition.trigger for one in self.world.due(now))
         return not any(isinstance(rule, SourceRule) and rule.source not in self._sources for rule in rules)
+
+    def _is_believed(self) -> bool:
+        """Whether the record says all that was known when it was decided, and by these rules: a lost entry may have had
+        the highest reading of the clock."""
+        state = self.world.state
+        return state.opened is not None and state.opened.engine == ENGINE and not state.lost
 
     def _decided(self, now: datetime, recorded: tuple[Entry, ...], *, start: bool) -> tuple[Entry, ...]:
         faults = [entry for entry in recorded if isinstance(entry, ScheduleBlocked)]
@@ -146,7 +151,7 @@ class EngineChecker:
         return plan.entries if regression is None else (regression, *plan.entries)
 
     def _compare_regression(self, first: int, recorded: tuple[Entry, ...]) -> None:
-        if self.world.state.opened is None:
+        if not self._is_believed():
             return
         decided = self.world.regression(recorded[0].at)
         observed = tuple(entry for entry in recorded if not isinstance(entry, ClockJumped))

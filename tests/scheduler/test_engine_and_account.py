@@ -14,6 +14,7 @@ from duly.journal.entries import (
     CandidateHeld,
     ClockRegressed,
     Entry,
+    EntryLost,
     IntervalSkipped,
     JournalOpened,
     OccurrenceAdmitted,
@@ -178,6 +179,19 @@ def test_the_record_of_another_engine_is_not_comparable(lines: list[Line]):
     result = checked(spoilt)
     assert (result.polls, result.divergences) == (0, ())
     assert result.incomparable == checked(lines).polls
+
+
+def test_a_step_of_the_clock_behind_lost_entries_is_not_comparable(lines: list[Line]):
+    spoilt = copied(lines)
+    (n, m), *_ = places(spoilt, ClockRegressed)
+    regressed: Any = spoilt[n][1][m]
+    lost = EntryLost(at=regressed.at)
+    for first, entries in spoilt[:n]:
+        if entries[0].at == regressed.highest:
+            entries[:] = [lost] * len(entries)
+            assert first > 1
+    assert spoilt != lines
+    assert checked(spoilt).divergences == ()
 
 
 # The account
