@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from duly.journal import read
-from duly.journal.entries import CalendarChanged, Entry, EntryLost, JournalOpened, ScheduleCreated
+from duly.journal.entries import CalendarChanged, ClockRegressed, Entry, EntryLost, JournalOpened, ScheduleCreated
 from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Reign, Row
 from duly.projections.ranges import range_holding
@@ -107,7 +107,8 @@ def account_of(
         if isinstance(entry, ScheduleCreated):
             histories.setdefault(entry.schedule_id, History(entry.schedule_id))
         schedule_id = getattr(entry, "schedule_id", None)
-        concerned = histories.values() if schedule_id is None else filter(None, [histories.get(schedule_id)])
+        everybody = isinstance(entry, ClockRegressed)
+        concerned = histories.values() if everybody else filter(None, [histories.get(schedule_id or "")])
         for history in concerned:
             history.apply(sequence, entry)
     begin = FIRST_INSTANT if since is None else since

@@ -145,7 +145,9 @@ class Outcomes:
         schedule = history.schedule
         if schedule is None:
             return Fate(disposition="none")
-        rows = self._sorted.setdefault(history.schedule_id, sorted(history.rows))
+        rows = self._sorted.get(history.schedule_id)
+        if rows is None:
+            rows = self._sorted[history.schedule_id] = sorted(history.rows)
         if is_kept(history, rows, _reign(history, instant).revision, instant):
             return Fate(disposition="kept")
         if instant <= schedule.consumed_through:
