@@ -18,10 +18,10 @@ import msgspec
 
 from duly.journal import Record, read
 from duly.journal.entries import ENTRY_CLASSES, OccurrenceAdmitted, RunAdmittedManually, kind_of
+from duly.journal.following import Following
 from duly.projections.replay import last_sequence
 from duly.scheduler.explaining import unknown_schedule
 from duly.tools.describe import describe_entry
-from duly.tools.following import Following
 from duly.tools.log_index import Wanted, found_by_index
 from duly.tools.options import POSITION, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output, awaited, working

@@ -16,9 +16,9 @@ from threading import Lock
 from typing import Any
 
 from duly.journal.errors import JournalError
+from duly.journal.following import Following
 from duly.scheduler.clock import Clock
 from duly.service import Closed, Draining, Event, JournalFailed, Opened, Warned
-from duly.tools.following import Following
 from duly.tools.log_command import describe_record, record_row
 from duly.tools.printable import printable
 from duly.tools.run_settings import LogFormat

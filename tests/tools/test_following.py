@@ -13,8 +13,8 @@ import pytest
 from duly import Cron, ManualClock, Scheduler
 from duly.journal import Entry, Journal, JournalCorrupt, RealDisk
 from duly.journal.entries import RunNoted
+from duly.journal.following import Following
 from duly.projections import replay
-from duly.tools.following import Following
 from tests.tools.conftest import Duly
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -13,7 +13,9 @@ import os
 from collections import deque
 from collections.abc import Iterator
 
-from duly.journal import Disk, Line, Reader, Record, UnconfirmedGone
+from duly.journal.disk import Disk
+from duly.journal.errors import UnconfirmedGone
+from duly.journal.reader import Line, Reader, Record
 
 
 class Following:
