@@ -299,13 +299,14 @@ class History:
     def _note_run(self, run_id: int) -> None:
         instant = self._runs.get(run_id)
         run = self._state.known_run(run_id)
-        row = self.rows.get(instant) if instant is not None else None
-        if run is None or row is None:
+        if instant is None or run is None:
             return
-        row.run_state = run.state
-        row.error = run.error
-        row.started_at = run.started_at
-        row.ended_at = run.ended_at
+        row = self.rows.get(instant)
+        if row is not None:  # whoever looks at some rows only has taken the others out
+            row.run_state = run.state
+            row.error = run.error
+            row.started_at = run.started_at
+            row.ended_at = run.ended_at
         if run.ended and run.attempt_id is None:
             del self._runs[run_id]  # nothing more is told of it, and a record has many
 
