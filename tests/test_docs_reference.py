@@ -136,7 +136,7 @@ def test_every_schema_of_a_json_document_is_told():
     code = "\n".join(
         path.read_text(encoding="utf-8") for name, path in modules().items() if name.startswith("duly.tools")
     )
-    schemas = set(re.findall(r'"(duly\.\w+/\d+)"', code))
+    schemas = set(re.findall(r'"(duly\.[\w-]+/\d+)"', code))
     told = code_in((REFERENCE / "command-line.md").read_text(encoding="utf-8"))
     assert len(schemas) > 10
     assert {schema for schema in schemas if schema not in told} == set()
