@@ -2,8 +2,9 @@
 
 Rules: which decisions hold and which are void is taken from the history; beside it stand the entries that name an
 instant, the revisions, the runs that are spoken of, and which runs held task slots meanwhile. Nothing is asked of a
-calendar. What is kept is a row for each occurrence of the one schedule, and otherwise follows the asked instants and the
-open runs; nothing of other schedules. An entry costs what it concerns: an instant, a run's instant, or, where a span or a step back of the clock may hold any, all of them.
+calendar. What is kept is a row for each occurrence of the one schedule, and otherwise follows the asked instants and
+the open runs; nothing of other schedules. An entry costs what it concerns: an instant, a run's instant, or, where a
+span or a step back of the clock may hold any, all of them.
 """
 
 from __future__ import annotations
