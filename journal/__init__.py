@@ -14,6 +14,7 @@ if __name__ != "duly.journal":
     raise ImportError(f"this is the package duly.journal, not {__name__}: import duly.journal")
 
 if TYPE_CHECKING:
+    from duly.journal.archived import archive_at as archive_at
     from duly.journal.disk import Disk as Disk
     from duly.journal.disk import Identity as Identity
     from duly.journal.entries import Entry as Entry
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from duly.journal.entries import TornTail as TornTail
     from duly.journal.errors import Error as Error
     from duly.journal.errors import ForeignJournal as ForeignJournal
+    from duly.journal.errors import JournalArchived as JournalArchived
     from duly.journal.errors import JournalCorrupt as JournalCorrupt
     from duly.journal.errors import JournalError as JournalError
     from duly.journal.errors import JournalLocked as JournalLocked
@@ -50,10 +52,11 @@ PUBLIC = MappingProxyType(
     {
         name: f"duly.journal.{module}"
         for module, names in {
+            "archived": "archive_at",
             "disk": "Disk Identity",
             "entries": "Entry Json TornTail",
-            "errors": "Error ForeignJournal JournalCorrupt JournalError JournalLocked JournalPoisoned LockUnsupported "
-            "UnconfirmedGone UnencodableEntry UnreadableJournal",
+            "errors": "Error ForeignJournal JournalArchived JournalCorrupt JournalError JournalLocked JournalPoisoned "
+            "LockUnsupported UnconfirmedGone UnencodableEntry UnreadableJournal",
             "reader": "Line Reader Record Unfinished read",
             "real_disk": "RealDisk",
             "recovery": "Recovery",

@@ -73,6 +73,11 @@ class UnreadableJournal(JournalError):
     version); it is not known to be damaged."""
 
 
+class JournalArchived(UnreadableJournal):
+    """What is asked for was archived, and the archive was not named or is not there. The record is whole: name the
+    archive."""
+
+
 class UnconfirmedGone(UnreadableJournal):
     """A reader had read entries that were not known to be durable, and they are gone: they were never acknowledged, and
     the record goes on without them. It is whole; read it again from its beginning."""

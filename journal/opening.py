@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from duly.journal.archived import founded
+from duly.journal.checkpoint import Folding
 from duly.journal.disk import Disk
 from duly.journal.errors import ForeignJournal, JournalCorrupt, JournalLocked, UnreadableJournal
 from duly.journal.judgement import SALVAGE
@@ -44,12 +46,16 @@ def opening(folder: Path) -> Generator[None]:
         ) from error
 
 
-def take(disk: Disk, ownership: Ownership) -> Taken:
-    """Creates or recovers the journal that `ownership` holds. The caller releases `ownership` if this raises."""
+def take(disk: Disk, ownership: Ownership, folding: Folding | None = None) -> Taken:
+    """Creates or recovers the journal that `ownership` holds. The caller releases `ownership` if this raises.
+
+    `folding` gets what the journal holds: the state of the checkpoint, where that is good, and the lines after it.
+    """
     found = ownership.list()
+    found = found._replace(segments=founded(disk, ownership.folder, found.segments))
     if found.segments:
         file = _lock_last_segment(disk, ownership, found)
-        recovered = Recoverer(disk, ownership.folder, found, file).recover()
+        recovered = Recoverer(disk, ownership.folder, found, file, folding).recover()
         head = _open_head(disk, ownership)
     else:
         head, file, recovered = _create(disk, ownership, found)

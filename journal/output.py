@@ -13,12 +13,14 @@ import logging
 from pathlib import Path
 
 from duly.journal.chain import Batch, Item, Rotation
+from duly.journal.checkpoint import Position
 from duly.journal.disk import Disk
 from duly.journal.errors import JournalError
 from duly.journal.format import seed
 from duly.journal.mark import Mark, encode_mark
 from duly.journal.ownership import Ownership, last_segment
 from duly.journal.recovery import Recovered, write_all
+from duly.journal.scanning import Place
 from duly.journal.segments import HEAD
 
 _log = logging.getLogger("duly.journal")
@@ -42,6 +44,11 @@ class Output:
         self._head_failed = False
         self.durable = recovered.place.next - 1
         """The highest sequence whose sync has returned."""
+
+    @property
+    def position(self) -> Position:
+        """Where what is durable ends."""
+        return Position(self._segment.number, Place(self.durable + 1, self._h, self._offset))
 
     def commit(self, items: list[Item]) -> None:
         """Writes and syncs the items, in order."""

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from duly.journal.archived import archived_before, founded, reading_disk
+from duly.journal.checkpoint import CheckpointDoubted, Position, line_before, place_after
 from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
@@ -27,9 +29,8 @@ from duly.journal.errors import ForeignJournal, JournalCorrupt, UnconfirmedGone
 from duly.journal.format import FIRST_HASH, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, read_mark, vouches_for_another
-from duly.journal.real_disk import RealDisk
 from duly.journal.rewriting import Saved, overlaid, read_saved
-from duly.journal.scanning import UNDECODABLE, Place, Read, Scan, later_proof, line_blocks, unreadable_line
+from duly.journal.scanning import Place, Read, Scan, later_proof
 from duly.journal.segments import HEAD, LOCK, REWRITE, Segment, settled_listing
 from duly.journal.survey import (
     DAMAGED_HEADER,
@@ -84,15 +85,27 @@ class Reader:
     After an iteration came to its end, `unfinished` tells what stands after the last whole line.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        disk: Disk | None = None,
+        partial: bool = False,
+        start: Position | None = None,
+    ) -> None:
+        """Where entries are archived, and the archive is not at hand, reading raises JournalArchived; with `partial` it
+        begins with the state that the journal goes on from. With `start` it begins there, after a line that is known;
+        CheckpointDoubted if another one stands there."""
         self.path = Path(path)
         self.journal_id = ""
         self.unfinished: Unfinished | None = None
         self.segments = 0
         self.mark: Mark | None = None
         """What HEAD said when the iteration began."""
-        self._disk: Disk = RealDisk() if disk is None else disk
-        self._number = 1
+        self._disk: Disk = reading_disk(self.path) if disk is None else disk
+        self._partial = partial
+        self._from = start
+        self._number = 0 if start is None else start.segment
         self._before = Before("", Place(1, FIRST_HASH, 0), 0)
         self._durable = 0
         self._bytes = 0
@@ -109,6 +122,16 @@ class Reader:
 
     decode: Callable[[bytes], Any] = staticmethod(decode_line)
     """How a line is decoded. An index cuts lines up instead."""
+
+    @property
+    def position(self) -> Position:
+        """Where what was read ends."""
+        return Position(self._number, self.place)
+
+    @property
+    def first(self) -> int:
+        """The first sequence of what there is to read."""
+        return self._listed[0].first if self._listed else 1
 
     @property
     def place(self) -> Place:
@@ -143,11 +166,11 @@ class Reader:
         self.unfinished = None
         self._unconfirmed.confirm(self.durable)
         with reading(self.path):
-            self._look()
+            self._look(after)
             if self._unconfirmed and not self._still_stand():
                 raise self._gone()
         looks = 0
-        while self._number <= len(self._listed):
+        while self._listed and self._number <= self._listed[-1].number:
             before = (self._number, self.place)
             try:
                 over = yield from self._segment(after)
@@ -163,7 +186,7 @@ class Reader:
                 if not over:
                     return
 
-    def _look(self) -> None:
+    def _look(self, after: int) -> None:
         mark, names = self._mark_and_names()
         for _ in range(LOOKS):
             if mark is not None or HEAD not in names:
@@ -171,7 +194,7 @@ class Reader:
             # It is torn: just being written, or lost. The names are listed after it again: it may vouch for a new one.
             mark, names = self._mark_and_names()
         found = settled_listing(self.path, names, self._disk.names)
-        self._listed = found.segments
+        self._take(found.segments, after)
         self._saved = None
         if REWRITE in found.ours and self._listed:
             self._saved = read_saved(self._disk, self.path, self._listed[-1].number)
@@ -179,7 +202,7 @@ class Reader:
             mark = None
         if not self._listed and LOCK not in names:
             raise ForeignJournal("the folder is no journal", path=self.path, hint="Look at the path")
-        if mark is not None and mark.segment > len(self._listed):
+        if mark is not None and mark.segment > (self._listed[-1].number if self._listed else 0):
             raise JournalCorrupt(
                 f"segment {mark.segment} is missing: HEAD says that the journal goes on in it",
                 path=self.path,
@@ -187,6 +210,21 @@ class Reader:
                 hint=SALVAGE,
             )
         self.mark = mark
+
+    def _take(self, segments: tuple[Segment, ...], after: int) -> None:
+        """Takes in which segments there are."""
+        first = self._listed[0].number if self._listed else self._number
+        known = tuple(segment for segment in segments if segment.number >= first)
+        self._listed = known if known[:1] and known[0].number == first else founded(self._disk, self.path, segments)
+        if not self._listed:
+            return
+        begin = self._listed[0]
+        if not self._number:
+            if begin.first > after + 1 and not self._partial:
+                raise archived_before(self.path, begin.first)
+            self._number = begin.number
+        elif begin.number > self._number:
+            raise archived_before(self.path, begin.first)
 
     def _is_foreign(self, mark: Mark) -> bool:
         """A HEAD of another journal vouches for nothing, and is no reason to miss anything."""
@@ -213,7 +251,7 @@ class Reader:
 
     def _gone(self) -> UnconfirmedGone:
         """What this reader stands in is not there. That is damage only if somebody who begins anew meets it too."""
-        second = Reader(self.path, disk=self._disk)
+        second = Reader(self.path, disk=self._disk, partial=True)
         second._is_second_opinion = True
         for _ in second.lines():
             pass
@@ -235,13 +273,13 @@ class Reader:
 
     def _segment(self, after: int) -> Generator[Line, None, bool]:
         """Reads the present segment as far as it goes; True if it is over, and the next one is the present one now."""
-        segment = self._listed[self._number - 1]
+        segment = self._listed[self._number - self._listed[0].number]
         path = self.path / segment.name
         with reading(path):
             file = self._disk.open(path)
             try:
                 read, size = self._overlaid(segment, file)
-                sealed = self._number < len(self._listed)
+                sealed = self._number < self._listed[-1].number
                 if self._scan is None:
                     if not self._start(segment, path, read, sealed, size):
                         return False
@@ -261,8 +299,8 @@ class Reader:
         return sealed
 
     def _is_sealed(self) -> bool:
-        self._listed = settled_listing(self.path, self._disk.names(self.path), self._disk.names).segments
-        return self._number < len(self._listed)
+        self._take(settled_listing(self.path, self._disk.names(self.path), self._disk.names).segments, 0)
+        return self._number < self._listed[-1].number
 
     def _again(self, path: Path, read: Read) -> Scan:
         """A scan that goes on where the last one ended."""
@@ -282,8 +320,10 @@ class Reader:
         """Reads the header. False if it is not finished yet."""
         header = readable_header(path, read)
         before = self._before
-        if segment.number == 1 and header is not None:
-            before = before._replace(journal_id=header.journal_id)
+        if not self.segments and header is not None:
+            before = Before(header.journal_id, Place(1, FIRST_HASH, 0), 0)
+            if segment.number > 1:
+                before = Before(header.journal_id, Place(header.first, header.previous, 0), header.previous_bytes)
         try:
             if header is None:
                 raise damaged(path, Stop(segment.first, 0, size, DAMAGED_HEADER), DAMAGED_HEADER)
@@ -299,9 +339,14 @@ class Reader:
         if mark is not None and vouches_for_another(mark, segment.number, 0, begin):
             raise rewritten_record(path, 0, mark)
         self._durable = max(self._durable, header.first - 1)
-        self._scan = Scan(path, read, 0, begin)
         self._begin = header.size
         self.segments += 1
+        if self._from is not None and segment.number == self._from.segment:
+            begin = self._from.place
+            if place_after(line_before(read, begin.offset), seed(self.journal_id), begin.offset) != begin:
+                raise CheckpointDoubted("the journal has another line where it was made")
+            self._durable = max(self._durable, begin.next - 1)
+        self._scan = Scan(path, read, 0, begin)
         return True
 
     def _leap(self, segment: Segment, path: Path, read: Read) -> None:
@@ -350,52 +395,3 @@ class Reader:
 def read(path: str | os.PathLike[str], after: int = 0, *, disk: Disk | None = None) -> Iterator[Record]:
     """The entries above `after`, each verified before it is handed on."""
     return Reader(path, disk=disk).records(after)
-
-
-def recovered_entries(
-    disk: Disk, folder: Path, segments: tuple[Segment, ...], end: Place, after: int
-) -> Iterator[tuple[int, Entry]]:
-    """(sequence, entry) above `after` of a journal that was verified when it was opened, up to where it ended then."""
-    begin = 0
-    for index, segment in enumerate(segments):
-        if segment.first <= after + 1:
-            begin = index
-    for index in range(begin, len(segments)):
-        limit = end.offset if index == len(segments) - 1 else None
-        yield from _entries(disk, folder / segments[index].name, segments[index].first, limit, after)
-
-
-def _entries(disk: Disk, path: Path, first: int, limit: int | None, after: int) -> Iterator[tuple[int, Entry]]:
-    expected = first
-    with reading(path):
-        file = disk.open(path)
-        try:
-
-            def bounded(offset: int, size: int) -> bytes:
-                return disk.read(file, offset, size if limit is None else max(0, min(size, limit - offset)))
-
-            header = True
-            for start, lines, _ in line_blocks(bounded, 0):
-                offset = start
-                for line in lines:
-                    if header:
-                        header = False
-                    else:
-                        decoded = _decoded(path, line, offset, expected)
-                        for entry in decoded:
-                            if expected > after:
-                                yield expected, entry
-                            expected += 1
-                    offset += len(line) + 1
-        finally:
-            disk.close(file)
-
-
-def _decoded(path: Path, line: bytes, offset: int, expected: int) -> tuple[Entry, ...]:
-    try:
-        decoded = decode_line(line)
-    except UNDECODABLE as error:
-        raise unreadable_line(path, offset, expected, error) from error
-    if decoded.s != expected:
-        raise damaged(path, Stop(expected, offset, 0, ""), "the segment changed since it was verified")
-    return decoded.e

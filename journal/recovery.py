@@ -11,15 +11,25 @@ Rules kept here:
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from duly.journal.checkpoint import (
+    CheckpointDoubted,
+    CheckpointFile,
+    Folding,
+    Position,
+    find_checkpoint,
+    line_before,
+    place_after,
+)
 from duly.journal.disk import Disk
 from duly.journal.entries import TornTail
 from duly.journal.errors import JournalCorrupt
-from duly.journal.format import FIRST_HASH, header_line
+from duly.journal.format import FIRST_HASH, header_line, seed
 from duly.journal.judgement import SALVAGE
 from duly.journal.mark import Mark, read_mark
 from duly.journal.rewriting import Saved, encode_saved, overlaid, read_saved
@@ -29,6 +39,8 @@ from duly.journal.survey import Survey, Surveyor, readable_header, reader_of, re
 
 NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, errno.ENOENT})
 """What the sync of a folder says that this process cannot reach, and can have made no name in, or that has no sync."""
+
+_log = logging.getLogger("duly.journal")
 
 _TORN_NAME = "{stem}-{offset}{again}.bin"
 
@@ -44,6 +56,8 @@ class Recovery(NamedTuple):
     restored: int = 0
     """How many bytes came back from the side file of an interrupted rewrite."""
     warnings: tuple[str, ...] = ()
+    checkpoint: int = 0
+    """The last entry of the state that was taken from the checkpoint; 0 if none was."""
 
 
 class Recovered(NamedTuple):
@@ -63,8 +77,10 @@ def new_journal_id() -> str:
 class Recoverer:
     """Recovers one journal whose lock is held. `file` is its last segment, open for writing."""
 
-    def __init__(self, disk: Disk, folder: Path, found: Listing, file: int) -> None:
+    def __init__(self, disk: Disk, folder: Path, found: Listing, file: int, folding: Folding | None = None) -> None:
         self._disk = disk
+        self._folding = folding
+        self._durable = 0
         self._folder = folder
         self._found = found
         self._file = file
@@ -77,7 +93,8 @@ class Recoverer:
         with reading(self._path):
             saved = self._saved()
             mark = self._mark(saved)
-        survey = self._survey(mark, saved)
+        start = self._checkpoint(saved)
+        survey = self._survey(mark, saved, start)
         if survey.torn_header:
             return self._create_again(survey)
         restored = self._restored(saved)
@@ -87,8 +104,75 @@ class Recoverer:
             survey.journal_id,
             survey.segments,
             survey.place,
-            Recovery(False, torn, rewritten, restored, tuple(self._warnings)),
+            Recovery(
+                False,
+                torn,
+                rewritten,
+                restored,
+                tuple(self._warnings),
+                0 if start is None or self._folding is None else start.place.next - 1,
+            ),
         )
+
+    def _checkpoint(self, saved: Saved | None) -> Position | None:
+        """Where the journal goes on after the state that the checkpoint holds, which was loaded then; None if the
+        whole journal is to be folded."""
+        if self._folding is None:
+            return None
+        self._folding.begin()
+        try:
+            with reading(self._path):
+                found = find_checkpoint(self._disk, self._folder)
+                return None if found is None else self._loaded(found, saved, self._folding)
+        except CheckpointDoubted as doubt:
+            self._folding.begin()
+            self._doubt(str(doubt))
+            return None
+
+    def _loaded(self, found: CheckpointFile, saved: Saved | None, folding: Folding) -> Position | None:
+        segment, place = found.position
+        there = next((one for one in self._found.segments if one.number == segment), None)
+        is_beyond = segment > self._segment.number
+        if there is not None:
+            is_beyond = not self._stands(found, there, saved)
+        elif not is_beyond:
+            raise CheckpointDoubted("the segment that it was made after is archived")
+        found.load(folding)
+        # It was made of what was durable: what the journal lacks of that is missing.
+        self._durable = place.next - 1
+        if not is_beyond:
+            return found.position
+        folding.begin()
+        return None
+
+    def _stands(self, found: CheckpointFile, segment: Segment, saved: Saved | None) -> bool:
+        """Whether the line that the checkpoint was made after is there; False if the segment ends before it. Raises
+        CheckpointDoubted if another one stands there."""
+        path = self._folder / segment.name
+        file = self._disk.open(path)
+        try:
+            read = reader_of(self._disk, file)
+            size = self._disk.size(file)
+            if segment == self._segment and saved is not None:
+                read, size = overlaid(read, saved), max(size, saved.end)
+            header = readable_header(path, read)
+            if header is None or header.journal_id != found.journal_id:
+                raise CheckpointDoubted("it belongs to another journal")
+            place = found.position.place
+            if place.offset > size:
+                if segment != self._segment:
+                    raise CheckpointDoubted("the journal has another line where it was made")
+                return False
+            if place_after(line_before(read, place.offset), seed(header.journal_id), place.offset) != place:
+                raise CheckpointDoubted("the journal has another line where it was made")
+        finally:
+            self._disk.close(file)
+        return True
+
+    def _doubt(self, why: str) -> None:
+        warning = f"the checkpoint is ignored, and all entries are read: {why}"
+        self._warnings.append(warning)
+        _log.warning("%s: %s", self._folder, warning)
 
     def _mark(self, saved: Saved | None) -> Mark | None:
         mark = read_mark(self._disk, self._folder)
@@ -114,7 +198,7 @@ class Recoverer:
     def _saved(self) -> Saved | None:
         return read_saved(self._disk, self._folder, self._segment.number) if REWRITE in self._found.ours else None
 
-    def _survey(self, mark: Mark | None, saved: Saved | None) -> Survey:
+    def _survey(self, mark: Mark | None, saved: Saved | None, start: Position | None) -> Survey:
         with reading(self._path):
             size = self._disk.size(self._file)
         if saved is not None and saved.offset > size:
@@ -124,7 +208,8 @@ class Recoverer:
                 offset=size,
                 hint=SALVAGE,
             )
-        return Surveyor(self._disk, self._folder, self._found.segments, mark).survey(
+        segments = self._found.segments
+        return Surveyor(self._disk, self._folder, segments, mark, self._durable, start, self._folding).survey(
             self._overlaid(saved), size if saved is None else max(size, saved.end)
         )
 

@@ -1,8 +1,9 @@
 """The names in a journal's folder, and which segment follows which.
 
-Rules kept here: a segment's name says its number and its first sequence, both of fixed width; numbers are dense from
-1. A name that looks like a segment and is none stops everything: half of a restored backup must not be taken for a
-whole journal. Names that file managers leave behind, and others that cannot be mistaken, are only warned of.
+Rules kept here: a segment's name says its number and its first sequence, both of fixed width; numbers are dense, from
+1 or, where the first ones were archived, from another one. A name that looks like a segment and is none stops
+everything: half of a restored backup must not be taken for a whole journal. Names that file managers leave behind, and
+others that cannot be mistaken, are only warned of.
 """
 
 from __future__ import annotations
@@ -84,13 +85,19 @@ def settled_listing(folder: Path, names: Iterable[str], again: Callable[[Path], 
     before. What lacks again, though it is older than the listing, is missing.
     """
     older = 0
+    begin = 1
     while True:
         seen = list(names)
         try:
-            return listing(folder, seen)
+            found = listing(folder, seen)
+            if not found.segments or found.segments[0].number == begin:
+                return found
+            # It seems to begin later: it may be that what was there before is not shown.
+            begin = found.segments[0].number
+            names = again(folder)
         except JournalCorrupt:
             numbers = sorted(segment.number for segment in map(parse_segment, seen) if segment is not None)
-            gap = next((expected for expected, number in enumerate(numbers, 1) if number > expected), 0)
+            gap = next((expected for expected, number in enumerate(numbers, numbers[0]) if number > expected), 0)
             # A number that stands twice is no matter of the moment; neither is a gap that was there before.
             if gap <= older:
                 raise
@@ -99,7 +106,7 @@ def settled_listing(folder: Path, names: Iterable[str], again: Callable[[Path], 
 
 
 def _check_dense(folder: Path, segments: list[Segment]) -> None:
-    for expected, segment in enumerate(segments, 1):
+    for expected, segment in enumerate(segments, segments[0].number if segments else 1):
         if segment.number != expected:
             raise JournalCorrupt(
                 f"segment {expected} is missing: the next one is {segment.name}"

@@ -7,12 +7,13 @@ file, offset and sequence; HEAD is a lower bound and nothing more.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from duly.journal.codec import decode_outline
+from duly.journal.checkpoint import Folding, Position, line_before, place_after
+from duly.journal.codec import decode_line, decode_outline
 from duly.journal.disk import Disk
 from duly.journal.errors import ForeignJournal, JournalCorrupt, UnreadableJournal
 from duly.journal.format import FIRST_HASH, MAX_HEADER, VERSION, Header, header_version, parse_header, seed
@@ -125,7 +126,20 @@ def may_be_torn(segment: Segment, size: int, mark: Mark | None) -> bool:
 class Surveyor:
     """Goes through the segments of one journal, oldest first."""
 
-    def __init__(self, disk: Disk, folder: Path, segments: tuple[Segment, ...], mark: Mark | None) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what it goes by
+        self,
+        disk: Disk,
+        folder: Path,
+        segments: tuple[Segment, ...],
+        mark: Mark | None,
+        durable: int = 0,
+        start: Position | None = None,
+        folding: Folding | None = None,
+    ) -> None:
+        """Whatever is before `start` is taken to be what the checkpoint was made from; of the segments before only the
+        ends are looked at. `folding` gets every line from there on, if the journal is not damaged."""
+        self._start = start
+        self._folding = folding
         self._disk = disk
         self._folder = folder
         self._segments = segments
@@ -135,7 +149,7 @@ class Surveyor:
         self._previous_bytes = 0
         self._place = Place(1, FIRST_HASH, 0)
         last = segments[-1]
-        self._durable = max(last.first - 1, mark.sequence if mark else 0)
+        self._durable = max(last.first - 1, mark.sequence if mark else 0, durable)
 
     def survey(self, last_read: Read, last_size: int) -> Survey:
         """The whole journal. The last segment is read through `last_read`, the others from the disk."""
@@ -166,8 +180,11 @@ class Surveyor:
         header = self._header(segment, path, read)
         if header is None:
             raise damaged(path, Stop(segment.first, 0, size, DAMAGED_HEADER), DAMAGED_HEADER)
+        if self._start is not None and segment.number < self._start.segment:
+            self._pass_over(segment, path, read, size)
+            return
         scan = self._scan(path, read, header)
-        for offset, _ in scan.run(decode_outline):
+        for offset in self._lines(scan):
             self._compare_with_mark(path, segment, offset, scan.place)
         stop = Stop(scan.next, scan.offset, size, scan.fault)
         damage = damage_at(stop, last=False, durable=self._durable, proof=None)
@@ -175,6 +192,29 @@ class Surveyor:
             raise damaged(path, stop, damage)
         self._place = scan.place
         self._previous_bytes = size
+
+    def _pass_over(self, segment: Segment, path: Path, read: Read, size: int) -> None:
+        """A sealed segment before the checkpoint: its end says where the next one has to begin."""
+        place = place_after(line_before(read, size), self._seed, size)
+        if place is None:
+            damage = "the segment does not end with a whole line, and a later segment exists"
+            raise damaged(path, Stop(segment.first, size, size, damage), damage)
+        self._place = place
+        self._previous_bytes = size
+
+    def _begins_in(self, segment: Segment) -> bool:
+        return self._start is not None and segment.number == self._start.segment
+
+    def _lines(self, scan: Scan) -> Iterator[int]:
+        """The offset of each valid line; it is folded in."""
+        if self._folding is None:
+            for offset, _ in scan.run(decode_outline):
+                yield offset
+            return
+        fold = self._folding.fold
+        for offset, line in scan.run(decode_line):
+            yield offset
+            fold(line.s, line.e)
 
     def _open_ended(self, segment: Segment, path: Path, read: Read, size: int) -> Survey:
         header = None
@@ -191,7 +231,8 @@ class Surveyor:
         # The header was synced before HEAD named the segment, and before the first line was written after it.
         proven = header.size if named else 0
         unproven: deque[tuple[int, int]] = deque()
-        for offset, _ in scan.run(decode_outline):
+        proven = max(proven, self._start.place.offset if self._begins_in(segment) and self._start else 0)
+        for offset in self._lines(scan):
             self._compare_with_mark(path, segment, offset, scan.place)
             proven = proven or header.size
             unproven.append((scan.next - 1, scan.offset))
@@ -241,14 +282,23 @@ class Surveyor:
         header = readable_header(path, read)
         if header is None:
             return None
-        if segment.number == 1:
+        if segment == self._segments[0]:
             self._journal_id, self._seed = header.journal_id, seed(header.journal_id)
+            if segment.number > 1:
+                self._place = Place(header.first, header.previous, 0)
+                self._previous_bytes = header.previous_bytes
         check_continues(header, path, segment, Before(self._journal_id, self._place, self._previous_bytes))
         self._compare_with_mark(path, segment, 0, Place(header.first, header.h, header.size))
         return header
 
     def _scan(self, path: Path, read: Read, header: Header) -> Scan:
-        return Scan(path, read, self._seed, Place(header.first, header.h, header.size))
+        place = Place(header.first, header.h, header.size)
+        number = header.number
+        if self._start is not None and number == self._start.segment:
+            place = self._start.place
+            if self._mark is not None and vouches_for_another(self._mark, number, place.offset - 1, place):
+                raise rewritten_record(path, place.offset, self._mark)
+        return Scan(path, read, self._seed, place)
 
     def _compare_with_mark(self, path: Path, segment: Segment, before: int, after: Place) -> None:
         if self._mark is not None and vouches_for_another(self._mark, segment.number, before, after):

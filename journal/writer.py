@@ -27,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 
 from duly.journal.chain import Encoded, Rule, chain_from, drained, queued
+from duly.journal.checkpoint import Folding, Position
 from duly.journal.codec import encode_batch
 from duly.journal.describing import describe_owner
 from duly.journal.disk import Disk
@@ -35,8 +36,8 @@ from duly.journal.errors import JournalError, JournalPoisoned
 from duly.journal.format import APPEND_WINDOW, SEGMENT_BYTES, microseconds, seed
 from duly.journal.opening import Taken, opening, take
 from duly.journal.ownership import CLAIMS, Ownership, canonical, own
-from duly.journal.reader import recovered_entries
 from duly.journal.real_disk import RealDisk
+from duly.journal.recovered import recovered_entries
 from duly.journal.recovery import Recovery
 
 _FORKED = "this handle came through a fork: the journal belongs to the parent"
@@ -79,12 +80,14 @@ class Journal:
         disk: Disk | None = None,
         segment_bytes: int = SEGMENT_BYTES,
         sleep: Callable[[float], None] = time.sleep,
+        folding: Folding | None = None,
     ) -> Journal:
         """Takes the journal in the folder `path`, creating or recovering it.
 
         What opening records is the owner's to append; its clock reading `now` may be left out, and is refused here if
         it is naive, before anything was changed. `lock_timeout` is how long to wait for another owner to leave; the
-        wait is counted in pauses of `sleep`, as nothing here reads a clock.
+        wait is counted in pauses of `sleep`, as nothing here reads a clock. `folding` gets what the journal holds while
+        that is verified: the state of the checkpoint, where there is a good one, and every line after it.
         """
         if now is not None:
             microseconds(now)
@@ -100,7 +103,7 @@ class Journal:
                 owner=lambda: describe_owner(disk, folder),
             )
             try:
-                return cls(disk, ownership, take(disk, ownership), segment_bytes)
+                return cls(disk, ownership, take(disk, ownership, folding), segment_bytes)
             except BaseException:
                 ownership.release()
                 raise
@@ -122,6 +125,11 @@ class Journal:
     def durable_sequence(self) -> int:
         """The highest sequence whose sync has returned."""
         return self._output.durable
+
+    @property
+    def position(self) -> Position:
+        """Where what is durable ends."""
+        return self._output.position
 
     @property
     def poisoned(self) -> bool:

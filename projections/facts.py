@@ -60,6 +60,8 @@ class Facts:
         self.opened: JournalOpened | None = None
         self.opened_sequence = 0
         self.lost = 0
+        self.founding: list[str] = []
+        """The parts of a state that a journal begins with, as long as some are missing."""
         self._definitions: dict[bytes, Definition] = {}
 
     def digest(self) -> str:

@@ -53,6 +53,7 @@ from duly.projections.folding_runs import fold_run
 from duly.projections.ranges import extended, range_holding
 from duly.projections.runs import admitted_run
 from duly.projections.schedules import Block, ScheduleState, may_block
+from duly.projections.snapshot import found_state
 
 FIRST_INSTANT: Final = datetime(1972, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(2101, 1, 1, tzinfo=UTC)
@@ -141,7 +142,9 @@ def _arm_of(entry: Entry) -> _Arm:  # noqa: PLR0911, PLR0912 - one arm for each 
             return _fold_opened
         case EntryLost():
             return _fold_lost
-        case CalendarChanged() | JournalClosed() | ClockJumped() | Checkpoint():
+        case Checkpoint():
+            return found_state
+        case CalendarChanged() | JournalClosed() | ClockJumped():
             return _fold_nothing
         case _:
             assert_never(entry)

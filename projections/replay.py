@@ -6,11 +6,14 @@ was after the same entry, and has the same digest.
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import datetime
 from pathlib import Path
 
-from duly.journal import Reader, read
-from duly.journal.errors import Error, UnconfirmedGone
+from duly.journal.archived import reading_disk
+from duly.journal.errors import Error, JournalCorrupt, UnconfirmedGone
+from duly.journal.judgement import SALVAGE
+from duly.journal.reader import Line, Reader, read
 from duly.projections.fold import fold_entry
 from duly.projections.history import History, Page, page_of
 from duly.projections.indexed import IndexedJournal, entries_about
@@ -45,6 +48,7 @@ class ReplayedState(State):
         super().__init__()
         self.path = path
         self.unconfirmed = 0
+        self._begin_reading()
 
     def catch_up(self) -> int:
         """Folds in what has become durable since, and returns how many entries that were.
@@ -55,7 +59,11 @@ class ReplayedState(State):
         before = self.sequence
         if self.unconfirmed:
             self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
-        self.read_on(through=None, confirmed=True)
+        try:
+            self.read_on(through=None, confirmed=True)
+        except UnconfirmedGone:
+            # It was not folded in. All that was is durable, and still there.
+            self.read_on(through=None, confirmed=True)
         return self.sequence - before
 
     def occurrences(self, schedule_id: str, *, after: str | None = None, limit: int = 100) -> Page:
@@ -64,23 +72,52 @@ class ReplayedState(State):
         if schedule_id not in self.by_id:
             raise NotRecorded(f"there is no schedule {schedule_id!r} after entry {self.sequence}")
         history = History(schedule_id)
-        for sequence, entry in entries_about(IndexedJournal(self.path), schedule_id, through=self.sequence):
+        journal = IndexedJournal(self.path, disk=reading_disk(self.path))
+        for sequence, entry in entries_about(journal, schedule_id, through=self.sequence):
             history.apply(sequence, entry)
         return page_of(history.table(), after, limit)
 
     def read_on(self, *, through: int | None, confirmed: bool) -> None:
-        """Folds in the entries after `sequence`, up to and including `through`."""
-        after = self.sequence
-        for line in Reader(self.path).lines(after):
-            if confirmed and not line.confirmed:
-                break
-            entries = enumerate(line.entries, line.first)
-            for sequence, entry in entries:
-                if through is not None and sequence > through:
+        """Folds in the entries after `sequence`, up to and including `through`, going on where it stopped reading."""
+        reader, waiting = self._reader, self._waiting
+        try:
+            for line in reader.lines(self.sequence):
+                if confirmed and (waiting or not line.confirmed):
+                    waiting.append(line)
+                    self._fold_waiting(reader.durable)
+                else:
+                    folded = self._fold(line, through)
+                    self.unconfirmed += 0 if line.confirmed else folded
+                if self.sequence == through:
+                    # In the middle of a line, maybe.
+                    self._begin_reading()
                     return
-                if sequence > after:
-                    fold_entry(self, sequence, entry)
-                    self.unconfirmed += not line.confirmed
+            self._fold_waiting(reader.durable)
+        except UnconfirmedGone:
+            self._begin_reading()
+            raise
+        if self.founding:
+            raise JournalCorrupt("the state that the journal goes on from is not whole", path=self.path, hint=SALVAGE)
+
+    def _begin_reading(self) -> None:
+        self._reader = Reader(self.path, partial=True)
+        self._waiting: deque[Line] = deque()
+        """What was read and is not folded in: it may still vanish."""
+
+    def _fold_waiting(self, durable: int) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0].first + len(waiting[0].entries) - 1 <= durable:
+            self._fold(waiting.popleft(), None)
+
+    def _fold(self, line: Line, through: int | None) -> int:
+        """How many of the line's entries were folded in."""
+        before = self.sequence
+        for sequence, entry in enumerate(line.entries, line.first):
+            if through is not None and sequence > through:
+                break
+            if sequence > before:
+                fold_entry(self, sequence, entry)
+        return self.sequence - before
 
 
 def last_sequence(path: Path | str, until: int | datetime) -> int:

@@ -17,9 +17,10 @@ from typing import Self
 from duly import __version__
 from duly.journal import Disk, Journal, RealDisk
 from duly.journal.entries import CalendarChanged, Entry, JournalOpened
-from duly.projections import State
+from duly.projections.checkpoints import StateFolding
 from duly.scheduler.administration import Administration
 from duly.scheduler.answers import HostAnswers, Preflight, Targets
+from duly.scheduler.checkpoints import EVERY, Checkpoints
 from duly.scheduler.clock import CheckedClock, Clock, SystemClock
 from duly.scheduler.copies import round_trip, run_copies
 from duly.scheduler.cron import croniter_version
@@ -61,6 +62,7 @@ class Scheduler(Polling, Administration, Execution):
         lock_timeout: timedelta | float | None = None,
         actor: str = "",
         block_unevaluable: bool = True,
+        checkpoint_every: int | None = EVERY,
         disk: Disk | None = None,
     ) -> Self:
         """Takes the journal in the folder `path`, replays it, and reconciles what a crash left open.
@@ -70,7 +72,8 @@ class Scheduler(Polling, Administration, Execution):
         host's answers; `sources` the factories of its own triggers, by name. Without `create` a journal must be there.
         `lock_timeout` is how long to wait for another owner to leave (seconds or timedelta; None: not at all). Without
         `block_unevaluable`, schedules whose triggers this process cannot evaluate are not blocked at opening: for a
-        visitor to a stopped host's journal, who lacks the host's `sources` and admits nothing.
+        visitor to a stopped host's journal, who lacks the host's `sources` and admits nothing. `checkpoint_every` is
+        after how many entries the state is written beside the journal, so that opening is quick; None: never.
 
         Raises JournalLocked, LockUnsupported, JournalCorrupt, ForeignJournal, UnreadableJournal, DefinitionError.
         """
@@ -80,22 +83,32 @@ class Scheduler(Polling, Administration, Execution):
                 raise DefinitionError(name, callback, "is no function", "Give a function, or leave it out.")
         check_count("task_slots", task_slots)
         check_count("batch", batch)
+        if checkpoint_every is not None:
+            check_count("checkpoint_every", checkpoint_every)
         _check_tolerance(clock_tolerance)
         actor = check_words("actor", actor)
         used = CheckedClock(clock if clock is not None else SystemClock())
         known = dict(sources or {})
+        disk = disk if disk is not None else RealDisk()
+        folding = StateFolding()
         journal = Journal.open(
             path,
             now=used.now(),
             create=create,
             lock_timeout=timedelta(seconds=lock_timeout) if isinstance(lock_timeout, int | float) else lock_timeout,
-            disk=disk if disk is not None else RealDisk(),
+            disk=disk,
+            folding=folding,
         )
         try:
-            state = State()
-            for sequence, entry in journal.entries():
-                state.apply(sequence, entry)
-            scheduler = cls(journal, state, used, answers=HostAnswers(targets, preflight), sources=known, actor=actor)
+            scheduler = cls(
+                journal,
+                folding.whole(journal.path),
+                used,
+                answers=HostAnswers(targets, preflight),
+                sources=known,
+                actor=actor,
+                checkpoints=Checkpoints(journal, disk, checkpoint_every),
+            )
             opened = JournalOpened(
                 at=used.now(),
                 host=platform.node(),
@@ -151,6 +164,7 @@ class Scheduler(Polling, Administration, Execution):
         return Recovery(
             created=self._journal.recovery.created,
             replayed=replayed,
+            checkpoint=self._journal.recovery.checkpoint,
             torn=tuple(self._journal.recovery.torn),
             decisions=tuple((sequence, round_trip(entry)) for sequence, entry in recorded if entry is not opened),
             pending=run_copies(self._state.runs_open[run_id] for run_id in self._state.pending),

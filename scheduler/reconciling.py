@@ -52,7 +52,8 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 
     `decisions` are the (sequence, entry) that reconciling appended; `pending` the runs that the next polls offer;
     `interrupted` those that can be resumed; `running` those that go on, by the host's word. `warnings` are for people:
-    also what evidence could not be had, and runs that only the host knows.
+    also what evidence could not be had, and runs that only the host knows. `replayed` is the last entry that was there,
+    `checkpoint` the one up to which the state came from the checkpoint, 0 if all entries were read.
     """
 
     created: bool
@@ -63,9 +64,12 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: tuple[Run, ...]
     running: tuple[Run, ...]
     warnings: tuple[str, ...]
+    checkpoint: int = 0
 
     def __str__(self) -> str:
         lines = ["a new journal" if self.created else f"{self.replayed:,} entries replayed"]
+        if self.checkpoint:
+            lines = [f"{self.replayed - self.checkpoint:,} entries replayed on the checkpoint at {self.checkpoint:,}"]
         lines.extend(f"cut off {one.size} torn bytes of {one.segment}, kept in {one.kept}" for one in self.torn)
         lines.extend(_told(sequence, entry) for sequence, entry in self.decisions)
         lines.extend(f"run {run.id} ({run.occurrence_id or run.target}) is pending" for run in self.pending)
@@ -168,12 +172,18 @@ def _strangers(evidence: EvidenceSource, record: Journaled) -> tuple[tuple[int, 
     if not known:
         return ()
     asked = {run_id for run_id, _ in known}
-    admitted = {
-        sequence: entry.schedule_id
-        for sequence, entry in record()
-        if sequence in asked and isinstance(entry, OccurrenceAdmitted | RunAdmittedManually)
-    }
-    return tuple((run_id, one) for run_id, one in known if run_id not in admitted or admitted[run_id] != one)
+    admitted: dict[int, str | None] = {}
+    first = 0
+    for sequence, entry in record():
+        first = first or sequence
+        if sequence in asked and isinstance(entry, OccurrenceAdmitted | RunAdmittedManually):
+            admitted[sequence] = entry.schedule_id
+    # What is archived cannot be looked up. It has left memory, and so it has ended.
+    return tuple(
+        (run_id, one)
+        for run_id, one in known
+        if not 0 < run_id < first and (run_id not in admitted or admitted[run_id] != one)
+    )
 
 
 def _unevaluable(state: State, sources: Mapping[str, SourceFactory]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from duly.projections.schedules import ScheduleState, rule_copy
 from duly.scheduler.agenda import Agenda
 from duly.scheduler.answers import HostAnswers
 from duly.scheduler.calling import explained
+from duly.scheduler.checkpoints import Checkpoints
 from duly.scheduler.clock import Clock
 from duly.scheduler.decisions.administration import Command
 from duly.scheduler.definitions import check_words
@@ -64,8 +65,10 @@ class Shell:
         answers: HostAnswers,
         sources: Mapping[str, SourceFactory],
         actor: str,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._journal = journal
+        self._checkpoints = checkpoints
         self._indexes = OwnIndexes(journal.path)
         self._state = state
         self._clock = clock
@@ -103,6 +106,8 @@ class Shell:
                 through = self._state.sequence
             # A refusal, too, tells of what it saw, and that must be durable first.
             self._journal.sync(through)
+            if self._checkpoints is not None:
+                self._checkpoints.note(self._state)
             if isinstance(outcome, _Refused):
                 raise outcome.error
             return outcome
@@ -146,9 +151,14 @@ class Shell:
             return
         self._closed = True
         try:
+            if self._checkpoints is not None:
+                self._checkpoints.leave()
             if not self._journal.poisoned:
                 now = self._clock.now()
-                self._journal.append([JournalClosed(at=now, actor=self._actor)], now)
+                closed = JournalClosed(at=now, actor=self._actor)
+                sequence = self._journal.append([closed], now)
+                if self._checkpoints is not None:
+                    self._checkpoints.close(self._state, sequence, closed)
         except Exception as error:  # a close never raises; what is durable the next opening finds out
             self._journal.poison(error)
         finally:
