@@ -2,6 +2,7 @@
 
 Rules: a duration that is given goes first, then one for all (`*`), then the median of the schedule's recorded runs;
 where there is none of them nothing is made up: the schedule is noted, and the answer is refused with what to give.
+Runs by hand that are of no schedule are told of as one, `BY_HAND`: nothing but `*` says how long they take.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from duly.scheduler.errors import DefinitionError
 from duly.scheduler.explaining import unknown_schedule
 
 LONGEST: Final = timedelta(days=366)
+BY_HAND: Final = "by hand"
+"""The name of the runs that are of no schedule; no schedule can have it."""
 
 
 class Durations:
@@ -27,8 +30,8 @@ class Durations:
         DefinitionError."""
         for schedule_id, duration in given.items():
             _check_duration(schedule_id, duration)
-        self.used: dict[str, timedelta] = {}
-        self.missing: set[str] = set()
+        self.used: dict[str, timedelta | None] = {}
+        """What was asked for; None is what nothing tells."""
         self._given = dict(given)
         self._recorded = dict(recorded or {})
 
@@ -40,23 +43,24 @@ class Durations:
                 raise unknown_schedule(schedule_id, known)
 
     def of(self, schedule_id: str | None) -> timedelta:
-        """How long a run of the schedule is taken to last; nothing, and noted as missing, if that cannot be told."""
-        name = schedule_id or ""
+        """How long a run of the schedule is taken to last; nothing, and noted so, if nothing tells."""
+        name = BY_HAND if schedule_id is None else schedule_id
         if name not in self.used:
-            found = self._found(name)
-            if found is None:
-                self.missing.add(name)
-            self.used[name] = found if found is not None else timedelta()
-        return self.used[name]
+            self.used[name] = self._found(name)
+        return self.used[name] or timedelta()
 
     def require_all(self) -> None:
         """Raises DefinitionError if a duration was asked for that nothing tells."""
-        named = sorted(name for name in self.missing if name)
-        if named:
-            one = len(named) == 1
-            problem = f"{'has' if one else 'have'} no recorded run that ended, to tell how long one takes"
-            remedy = f"Say it: --duration {' --duration '.join(f'{name}=10m' for name in named)}; *=10m is for all."
-            raise DefinitionError("durations", ", ".join(named), problem, remedy)
+        missing = sorted(name for name, duration in self.used.items() if duration is None)
+        if not missing:
+            return
+        problem = f"{'has' if len(missing) == 1 else 'have'} no recorded run that ended, to tell how long one takes"
+        options = " ".join(f"--duration {name}=10m" for name in missing if name != BY_HAND)
+        if BY_HAND in missing:
+            remedy = "Say it: --duration *=10m is for all, runs by hand that are of no schedule, too."
+        else:
+            remedy = f"Say it: {options}; *=10m is for all."
+        raise DefinitionError("durations", ", ".join(missing), problem, remedy)
 
     def _found(self, name: str) -> timedelta | None:
         if name in self._given:

@@ -60,6 +60,7 @@ class Replaying:
         self._made: list[tuple[int, Entry]] = []
         self._run_ids: dict[Key, int] = {}
         self._by_hand: dict[int, Key] = {}
+        self._loose: set[int] = set()
         self._now: datetime | None = None
         self._closed = True
         self._is_owned = False
@@ -133,7 +134,7 @@ class Replaying:
                 break
             now = max(now, coming)
             # Whether there is a poll at all may rest on when a run ends that is not on record.
-            self._moment_leans = bool(self._leant) and coming != due
+            self._moment_leans = bool(self._leant or self._loose) and coming != due
             self._lives.advance(now)
             polls = polls and self._poll_unrecorded(now)
         self._moment_leans = False
@@ -209,8 +210,8 @@ class Replaying:
     def _share_estimates(self, plan: PollPlan | None) -> None:
         """Notes from when on anything may rest on how long a run took that is not on record, and not only its own
         schedule: when task slots could be short, were all schedules at their limits that had such runs, and when a poll
-        comes near its batch, which schedules share, too."""
-        if not self._leant or self._all_lean:
+        comes near its batch, which schedules share, too. A run by hand is beyond every limit."""
+        if self._all_lean or not (self._leant or self._loose):
             return
         state, slots = self._world.state, self._world.settings.task_slots
         offered, entries = (0, 0) if plan is None else (len(plan.offered), len(plan.entries))
@@ -219,7 +220,12 @@ class Replaying:
             for one in self._leant
             if (schedule := state.by_id.get(one)) is not None
         )
-        for_sure = sum(1 for one in state.started if state.runs_open[one].schedule_id not in self._leant)
+        open_by_hand = (one for one in self._by_hand if one in state.runs_open)
+        leant_by_hand = {one for one in open_by_hand if state.runs_open[one].schedule_id in self._leant}
+        could_run += len(leant_by_hand | self._loose)
+        for_sure = sum(
+            1 for one in state.started if state.runs_open[one].schedule_id not in self._leant and one not in self._loose
+        )
         self._all_lean = for_sure + could_run + offered >= slots or 2 * entries >= self._world.settings.batch
 
     def _mark_estimates(self, decided: Sequence[tuple[int, Entry]]) -> None:
@@ -252,6 +258,9 @@ class Replaying:
         self.estimated_runs += 1
         if run.schedule_id is not None:
             self._leant.add(run.schedule_id)
+        if run.id in self._by_hand:
+            # No limit of a schedule says how many of them there can be, and by another duration it is open still.
+            self._loose.add(run.id)
         self._estimates.add(run.id)
         duration = self._durations.of(run.schedule_id)
         self._lives.begin(run.id, imagined(run, duration, started=run.state == "started"), now)

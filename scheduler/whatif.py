@@ -69,7 +69,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
 
     `identical` is whether the very same entries came out, and `check` what the engine check says of the record itself:
     where it diverges, so does this. `polls` are those of the record, `assumed_polls` those that were added.
-    `durations` are what estimated runs are taken to last; `estimated_runs` are those, `shifted_runs` those that began
+    `durations` are what estimated runs are taken to last, by schedule and "by hand" for those of none, None where
+    nothing tells (only without a change: they end at once); `estimated_runs` are those, `shifted_runs` those that began
     at another instant and took what they took. `refused` are commands that the other world refuses. `lost` entries of
     the record are not replayed.
     """
@@ -82,7 +83,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     assumed_polls: int
     estimated_runs: int
     shifted_runs: int
-    durations: Mapping[str, timedelta]
+    durations: Mapping[str, timedelta | None]
     refused: tuple[Refused, ...]
     check: EngineCheck
     lost: int
@@ -141,7 +142,7 @@ def whatif(
         assumed_polls=replaying.assumed_polls,
         estimated_runs=replaying.estimated_runs,
         shifted_runs=replaying.shifted_runs,
-        durations={name: duration for name, duration in sorted(model.used.items()) if name},
+        durations=dict(sorted(model.used.items())),
         refused=tuple(replaying.refused),
         check=replaying.checker.found,
         lost=told.lost,

@@ -124,9 +124,17 @@ def _remarks(found: WhatIf) -> Iterator[str]:
     if found.shifted_runs:
         yield f"{counted(found.shifted_runs, 'run')} began at another time and took as long as recorded"
     if found.estimated_runs:
-        taken = ", ".join(f"{name} {describe_duration(one)}" for name, one in [*found.durations.items()][:MOST_NAMED])
-        taken += f" and {len(found.durations) - MOST_NAMED} more" if len(found.durations) > MOST_NAMED else ""
-        yield f"{counted(found.estimated_runs, 'run')} that never ended on record: an estimate, taken to last {taken}"
+        yield f"{counted(found.estimated_runs, 'run')} that never ended on record: an estimate, {_taken(found)}"
+
+
+def _taken(found: WhatIf) -> str:
+    told = [(name, duration) for name, duration in found.durations.items() if duration is not None]
+    taken = ", ".join(f"{name} {describe_duration(duration)}" for name, duration in told[:MOST_NAMED])
+    taken += f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    unknown = len(found.durations) - len(told)
+    parts = [f"taken to last {taken}"] if told else []
+    parts += [f"of unknown length for {counted(unknown, 'schedule')}"] if unknown else []
+    return "; ".join(parts)
 
 
 def _warnings(found: WhatIf) -> Iterator[str]:
@@ -160,7 +168,7 @@ def _verdict(found: WhatIf) -> str:
 
 
 def _document(found: WhatIf) -> dict[str, Any]:
-    durations: dict[str, str] = msgspec.to_builtins(dict(found.durations))
+    durations: dict[str, str | None] = msgspec.to_builtins(dict(found.durations))
     return {
         "changes": {name: describe_value(value) for name, value in found.changes.items()},
         "identical": found.identical,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from duly import Cron, DefinitionError, OneShot, UnknownSchedule
-from duly.journal.entries import JournalOpened, SourceRule
+from duly.journal import Reader
+from duly.journal.entries import Entry, EntryLost, JournalOpened, OccurrenceAdmitted, SourceRule
 from duly.scheduler.engine import engine_check
 from duly.scheduler.whatif import Difference, WhatIf, whatif
 from tests.scheduler.embedding import MINUTE, QUARTERLY, Program, at
@@ -116,6 +117,60 @@ def test_a_run_that_nothing_tells_the_duration_of_is_asked_for(program: Program)
     with pytest.raises(DefinitionError, match=r"'b' has no recorded run that ended.*--duration b=10m") as caught:
         whatif(program.path, {"task_slots": 3})
     assert caught.value.field == "durations"
+
+
+def taken_by_hand(program: Program) -> None:
+    """Four task slots; a run by hand that is of no schedule waits for nothing, and never ends."""
+    scheduler = program.open(task_slots=4)
+    for schedule_id in ("a", "b"):
+        scheduler.create(schedule_id, QUARTERLY, target="x", misfire="skip", lateness=2 * MINUTE)
+    first = program.poll_at(scheduler, "09:15", start=True).offered
+    scheduler.start(scheduler.run_now(target="x").id)
+    program.clock.advance(MINUTE)
+    for run in first:
+        scheduler.complete(run.id)
+    for when in ("09:30", "09:45"):
+        offered = program.poll_at(scheduler, when, start=True).offered
+        program.clock.advance(MINUTE)
+        for run in offered:
+            scheduler.complete(run.id)
+
+
+def test_a_run_by_hand_of_no_schedule_is_asked_for_like_any_other(program: Program):
+    taken_by_hand(program)
+    with pytest.raises(
+        DefinitionError, match=r"'by hand' has no recorded run.*--duration \*=10m is for all, runs by hand"
+    ):
+        whatif(program.path, {"task_slots": 1})
+
+
+def test_what_a_run_by_hand_of_no_schedule_could_hold_up_is_an_estimate(program: Program):
+    taken_by_hand(program)
+    found = whatif(program.path, {"task_slots": 1}, durations={"*": 60 * MINUTE})
+    assert found.durations == {"by hand": 60 * MINUTE}
+    assert {name_of(one): (str(one.now), one.estimate) for one in found.differences} == {
+        "a@09:30": ("skipped: capacity", True),
+        "a@09:45": ("waiting", True),
+        "b@09:15": ("skipped: capacity", True),
+        "b@09:30": ("skipped: capacity", True),
+        "b@09:45": ("waiting", True),
+    }
+
+
+def test_without_a_change_a_duration_that_nothing_tells_is_none(program: Program):
+    """The only admission was lost: the replay admits anew, and no run of the schedule is on record."""
+    scheduler = program.open()
+    scheduler.create("a", QUARTERLY, target="x")
+    scheduler.create("b", QUARTERLY, target="x", overlap="parallel", max_active_runs=9)
+    program.poll_at(scheduler, "09:15")
+    program.poll_at(scheduler, "09:30")
+    lines = [(line.first, tuple(map(as_lost, line.entries))) for line in Reader(program.path).lines()]
+    found = whatif(lines, {})
+    assert (found.estimated_runs, found.durations) == (1, {"a": None})
+
+
+def as_lost(entry: Entry) -> Entry:
+    return EntryLost(at=at("23:00")) if isinstance(entry, OccurrenceAdmitted) and entry.schedule_id == "a" else entry
 
 
 def test_while_the_host_provably_did_not_poll_the_other_world_does_not_either(program: Program):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
+from duly import Cron, NoTaskSlot
 from duly.journal import Reader
 from duly.journal.entries import Entry
 from duly.projections import State
@@ -24,6 +27,7 @@ from duly.scheduler.engine import EngineChecker
 from duly.scheduler.recorded import Line, Record
 from duly.scheduler.replaying import Replaying
 from duly.scheduler.whatif import whatif
+from tests.scheduler.embedding import Program
 from tests.scheduler.test_explained_histories import live
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -158,9 +162,8 @@ def dispositions(entries: list[tuple[int, Entry]]) -> dict[tuple[str, Any], tupl
 TAKEN = (timedelta(), 20 * MINUTE, 5 * HOUR, timedelta(days=30))
 
 
-def check_estimates(seed: int, changes: dict[str, object]) -> int:
+def check_estimates(seed: int, lines: list[Line], changes: dict[str, object]) -> int:
     """What is no estimate stays as it is, whatever duration is given; returns how much of that there is."""
-    lines = lines_of(seed)
     told = [
         {(one.schedule_id, one.scheduled_at): one for one in whatif(lines, changes, durations={"*": taken}).differences}
         for taken in TAKEN
@@ -177,13 +180,46 @@ def check_estimates(seed: int, changes: dict[str, object]) -> int:
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 6, 9])
 def test_what_is_no_estimate_rests_on_no_duration(seed: int):
-    assert sum(check_estimates(seed, changes) for changes in (*CHANGES[:2], *CHANGES[4:6], CHANGES[8])) > 0
+    assert (
+        sum(check_estimates(seed, lines_of(seed), changes) for changes in (*CHANGES[:2], *CHANGES[4:6], CHANGES[8])) > 0
+    )
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_no_estimate_rests_on_no_duration_under_any_change(seed: int):
-    assert sum(check_estimates(seed, changes) for changes in CHANGES) > 0
+    assert sum(check_estimates(seed, lines_of(seed), changes) for changes in CHANGES) > 0
+
+
+def crowded_by_hand(seed: int, folder: Path) -> list[Line]:
+    """Two schedules among runs by hand, some of which are of no schedule, and some of which never end."""
+    choose = Random(seed)  # noqa: S311 - a seed that can be repeated is the point
+    program = Program(folder)
+    scheduler = program.open(task_slots=4)
+    for schedule_id in ("a", "b"):
+        cron = Cron(choose.choice(("0 * * * *", "*/20 * * * *")), zone="UTC")
+        scheduler.create(schedule_id, cron, target="t", misfire="skip", lateness=choose.choice((MINUTE, HOUR)))
+    never_ending = 0
+    for _ in range(40):
+        program.clock.advance(choose.choice((MINUTE, 20 * MINUTE, HOUR)))
+        scheduler.poll(start=True)
+        for run in list(scheduler.runs(state="started")):
+            if choose.random() < 0.6 and (run.schedule_id is not None or choose.random() < 0.5):
+                scheduler.complete(run.id)
+        if choose.random() < 0.4 and never_ending < 3:
+            run = scheduler.run_now(choose.choice((None, None, "a")), target="t")
+            with suppress(NoTaskSlot):
+                scheduler.start(run.id)
+            never_ending += choose.random() < 0.4
+    program.close()
+    return [(line.first, line.entries) for line in Reader(program.path).lines()]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_rests_on_a_run_by_hand_that_never_ends_is_an_estimate(seed: int, tmp_path: Path):
+    lines = crowded_by_hand(seed, tmp_path)
+    firm = sum(check_estimates(seed, lines, {"task_slots": slots}) for slots in (1, 2, 3))
+    assert firm > 0, f"nothing is firm in {seed}"
 
 
 # The comparison is shown what it must not let pass.
