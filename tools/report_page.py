@@ -39,6 +39,9 @@ SCRIPTS: Final = (
     "theme.js",
     "report.js",
 )
+SHARED: Final = ("theme.css", "theme.js")
+"""What the status page of the service looks like, too."""
+_OWN: Final = files("duly.tools").joinpath("templates")
 MOST_LISTED: Final = 100
 """How many notices of one kind are listed."""
 OUTCOME_NAMES: Final[dict[Outcome, str]] = {
@@ -99,7 +102,8 @@ def render_page(report: Report, journal: str) -> str:
 
 
 def _template(name: str) -> str:
-    return files("duly.tools").joinpath("templates", name).read_text(encoding="utf-8")
+    folder = files("duly.service").joinpath("watching", "pages") if name in SHARED else _OWN
+    return folder.joinpath(name).read_text(encoding="utf-8")
 
 
 def _part(name: str) -> Part:

@@ -11,12 +11,15 @@ from typing import get_args
 import msgspec
 
 import duly.service
-from duly.service import Command, Event, Host, HostState, Outputs, Work
+from duly.service import Bounds, Client, Command, Decision, Event, Host, HostState, Outputs, Server, Status, Work
+from duly.service.api.methods import METHODS
+from duly.service.api.refusals import CODES
 from tests.test_docs import code_in
 from tests.test_docs_reference import names_in
 from tests.tree import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "service.md").read_text(encoding="utf-8")
+API = (ROOT / "docs" / "reference" / "service-api.md").read_text(encoding="utf-8")
 
 
 def members(kind: type) -> set[str]:
@@ -24,8 +27,18 @@ def members(kind: type) -> set[str]:
 
 
 def test_every_public_name_is_told():
-    titles = set(re.findall(r"^## (\w+)$", PAGE, re.MULTILINE))
-    assert set(duly.service.__all__) - names_in(PAGE) - titles == set()
+    titles = set(re.findall(r"^## (\w+)$", PAGE + API, re.MULTILINE))
+    assert set(duly.service.__all__) - names_in(PAGE) - names_in(API) - titles == set()
+
+
+def test_every_method_code_bound_and_field_of_the_api_is_told():
+    told = names_in(API)
+    shapes = (Bounds, Status, Decision)
+    assert {*METHODS, *(name for shape in shapes for name in shape.__struct_fields__)} - told == set()
+    shown = {name: int(code) for code, name in re.findall(r"^\| (\d+) \| `(\w+)`", API, re.MULTILINE)}
+    assert shown == {kind.__name__: code for kind, code in CODES.items()}
+    for taken in (Client.__init__, Server.open):
+        assert set(inspect.signature(taken).parameters) - told == {"self"} & set(inspect.signature(taken).parameters)
 
 
 def test_every_member_of_a_host_and_its_arguments_are_told():

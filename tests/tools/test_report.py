@@ -329,7 +329,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_and_marks_stand_out_from_what_they_stand_on(scheme: str):
-    css = files("duly.tools").joinpath("templates", "theme.css").read_text(encoding="utf-8")
+    css = files("duly.service").joinpath("watching", "pages", "theme.css").read_text(encoding="utf-8")
     light, by_system, chosen = (
         dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in css.split(":root")[1:4]
     )

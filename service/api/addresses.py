@@ -1,0 +1,107 @@
+"""Where a service is: a host and port, or a socket in the file system, in one notation for servers and clients.
+
+Rules: `HOST:PORT`, `:PORT` (this machine alone) or `unix:PATH`; a socket file is for its owner alone, and one that
+nobody listens on any more gives way to the next.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from duly.scheduler.errors import DefinitionError
+
+BACKLOG = 256
+
+
+class Address(msgspec.Struct, frozen=True):
+    """An address: `socket` is the path of a socket, or `host` and `port` are set."""
+
+    host: str = ""
+    port: int = 0
+    socket: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.socket or self.host == "localhost":
+            return True
+        with suppress(ValueError):
+            return ipaddress.ip_address(self.host).is_loopback
+        return False
+
+    @property
+    def url(self) -> str:
+        """What an HTTP client asks; for a socket, a name that stands for it."""
+        if self.socket:
+            return "http://duly"
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"unix:{self.socket}" if self.socket else self.url.removeprefix("http://")
+
+
+def parse_address(text: str) -> Address:
+    """The address that is written. Raises DefinitionError."""
+    if text.startswith("unix:") and len(text) > len("unix:"):
+        return Address(socket=text.removeprefix("unix:"))
+    host, colon, port = text.removeprefix("http://").rstrip("/").rpartition(":")
+    if colon and port.isascii() and port.isdecimal() and int(port) < 1 << 16:
+        return Address(host=host.strip("[]") or "127.0.0.1", port=int(port))
+    raise DefinitionError("address", text, "is no address", "Write 127.0.0.1:8080, :8080, or unix:/run/duly.sock.")
+
+
+def listen(address: Address) -> socket.socket:
+    """A socket that listens at the address. Raises OSError, also if somebody listens there already."""
+    if address.socket:
+        _make_room(Path(address.socket))
+    family = socket.AF_UNIX if address.socket else socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    # Named so, a connection is known as one of TCP, and its small packets are not held back.
+    listener = socket.socket(family, socket.SOCK_STREAM, 0 if address.socket else socket.IPPROTO_TCP)
+    try:
+        _bind(listener, address)
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _bind(listener: socket.socket, address: Address) -> None:
+    if address.socket:
+        listener.bind(address.socket)
+        Path(address.socket).chmod(0o600)  # before anybody can connect
+        return
+    if os.name == "posix":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address.host, address.port))
+
+
+def address_of(listener: socket.socket) -> Address:
+    """Where the socket listens, with the port that the system has chosen."""
+    name = listener.getsockname()
+    return Address(socket=name) if isinstance(name, str) else Address(host=name[0], port=name[1])
+
+
+def leave(listener: socket.socket, address: Address) -> None:
+    """Closes the socket that listens at the address, and removes its file."""
+    listener.close()
+    if address.socket:
+        Path(address.socket).unlink(missing_ok=True)
+
+
+def _make_room(path: Path) -> None:
+    """Removes a socket that nobody listens on. Raises OSError if somebody does, or if it is another file."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise FileExistsError(f"{path} is there, and no socket: choose another name")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            if probe.connect_ex(str(path)) == 0:
+                raise OSError(f"{path}: somebody listens there already")
+        path.unlink()

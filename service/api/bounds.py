@@ -1,0 +1,70 @@
+"""The bounds of what a client may ask for, and the bucket that holds its rate.
+
+Rules: every bound is here, with its unit; reaching one is an answer that says which, never an accident.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+import msgspec
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server bears.
+
+    A request has at most `body` bytes, nested `depth` deep, with `batch` calls; after `reply` bytes of its reply, the
+    calls that are left are refused. A body arrives within `arrival` seconds. In the long run, `rate` calls a second are
+    answered, and `burst` at once; of wrong tokens, `guesses` a second. A list is told in pieces of at most `listed`.
+    At most `connections` are open, and `threads` calls are made at once.
+    """
+
+    body: int = 1 << 20
+    depth: int = 64
+    batch: int = 100
+    reply: int = 16 << 20
+    arrival: float = 10.0
+    rate: float = 1_000.0
+    burst: float = 2_000.0
+    guesses: float = 10.0
+    listed: int = 1_000
+    connections: int = 200
+    threads: int = 8
+
+
+class Bucket:
+    """Lets so many pass a second, and so many at once. Any thread may ask."""
+
+    def __init__(self, rate: float, burst: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._now = rate, burst, now
+        self._left, self._at = burst, now()
+        self._lock = Lock()
+
+    def take(self, count: int = 1) -> float:
+        """Takes so many, all or none: 0 if they were there, else the seconds until they will be."""
+        with self._lock:
+            now = self._now()
+            self._left = min(self._burst, self._left + (now - self._at) * self._rate)
+            self._at = now
+            if count <= self._left:
+                self._left -= count
+                return 0.0
+            return (count - self._left) / self._rate
+
+
+def is_deeper(value: object, depth: int) -> bool:
+    """Whether decoded JSON is nested deeper than this."""
+    level: list[object] = [value]
+    for _ in range(depth + 1):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - any JSON
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType] - any JSON

@@ -1,0 +1,247 @@
+"""The server: a service on a thread of its own, beside the host that it serves.
+
+Rules: it serves from `open` to `close`, whatever becomes of the host meanwhile; it installs no signal handlers, writes
+no access log, and its failure stops no run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import Response
+
+from duly import __version__
+from duly.journal.entries import kind_of
+from duly.journal.errors import Error
+from duly.scheduler.embedded import Scheduler
+from duly.scheduler.explanations import RunFacts, facts_of
+from duly.service.api.addresses import Address, address_of, leave, listen, parse_address
+from duly.service.api.app import HEADERS, JSON, Endpoint, Gate, make_app
+from duly.service.api.bounds import Bounds, Bucket
+from duly.service.api.openrpc import description
+from duly.service.api.rpc import Dispatcher
+from duly.service.api.status import Status
+from duly.service.api.tokens import Token, ensure_token
+from duly.service.watching.metrics import Metrics, TimedDisk
+from duly.service.watching.record import Growing, Words
+from duly.service.watching.watched import Alone, Watched, health_of
+
+PAGES: Final = {
+    "/": ("status.html", "text/html"),
+    "/status.css": ("status.css", "text/css"),
+    "/status.js": ("status.js", "text/javascript"),
+    "/theme.css": ("theme.css", "text/css"),
+    "/theme.js": ("theme.js", "text/javascript"),
+}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SHOWN: Final = 100
+"""How many runs a status tells of."""
+GRACE: Final = 5
+"""Seconds in which calls that are being made may end when the server closes."""
+_log: Final = logging.getLogger("duly.service.api")
+
+
+class Server:
+    """Serves a host, or a scheduler, to clients and to those who watch. Open it with `Server.open`."""
+
+    def __init__(self, service: Service, listener: socket.socket) -> None:
+        self.address: Final = address_of(listener)
+        """Where it listens, in the notation that a `Client` takes: `str(address)`."""
+        self._listener = listener
+        self._uvicorn = _Uvicorn(service, listener)
+        self._thread = threading.Thread(target=self._uvicorn.serve_here, name="duly service", daemon=True)
+
+    @classmethod
+    def open(  # noqa: PLR0913 - what a service may settle
+        cls,
+        served: Watched | Scheduler,
+        address: str,
+        *,
+        token_file: Path | str | None = None,
+        bounds: Bounds | None = None,
+        words: Words = kind_of,
+        schedule_labels: int = 0,
+        disk: TimedDisk | None = None,
+    ) -> Self:
+        """Serves at `address` (`HOST:PORT`, `:PORT` or `unix:PATH`) until it is closed.
+
+        Clients need the token in `token_file`, which is made if it is not there; without one there is no
+        administration, only health and metrics. `words` says entries in words, for the status page; `schedule_labels`
+        is how many schedules have metrics of their own; `disk`, which the scheduler was opened with, measures fsyncs.
+        Raises OSError, DefinitionError.
+        """
+        where = parse_address(address)
+        token = None if token_file is None else ensure_token(token_file)
+        watched = Alone(served) if isinstance(served, Scheduler) else served
+        service = Service(watched, token, bounds or Bounds(), words=words, schedule_labels=schedule_labels, disk=disk)
+        server = cls(service, listen(where))
+        server._begin(where)
+        return server
+
+    def close(self) -> None:
+        """Ends the service; calls that are being made have five seconds to end. Closing again does nothing."""
+        if self._thread.is_alive():
+            self._uvicorn.should_exit = True
+            self._thread.join(GRACE + 5)
+        leave(self._listener, self.address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self, address: Address) -> None:
+        if not address.is_local:
+            _log.warning(
+                "%s is reached from other machines, without encryption: put a proxy with TLS before it", address
+            )
+        self._thread.start()
+        self._uvicorn.is_up.wait(30)
+
+
+class Service:
+    """What a server serves."""
+
+    def __init__(  # noqa: PLR0913 - the parts of a service
+        self,
+        watched: Watched,
+        token: Token | None,
+        bounds: Bounds,
+        *,
+        words: Words,
+        schedule_labels: int,
+        disk: TimedDisk | None,
+    ) -> None:
+        self.bounds: Final = bounds
+        self._watched = watched
+        recovery = watched.scheduler.recovery
+        self._growing = Growing(watched.scheduler.path, after=recovery.replayed, words=words)
+        self._metrics = Metrics(watched, schedules=schedule_labels, disk=disk)
+        self._growing.listen(self._metrics.count)
+        own = {"rpc.discover": self.description, "service.status": self.status}
+        rate = Bucket(bounds.rate, bounds.burst)
+        gate = Gate(Dispatcher(watched, own, bounds, rate), token, bounds)
+        self.app: Final = make_app(
+            gate, {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._measured, **_pages()}
+        )
+
+    def description(self) -> object:
+        """The OpenRPC document."""
+        words = {"rpc.discover": "This document.", "service.status": " ".join((Status.__doc__ or "").split())}
+        types = {"rpc.discover": dict[str, Any], "service.status": Status}
+        return description({name: (words[name], types[name]) for name in words})
+
+    def status(self) -> Status:
+        """How the service is."""
+        health, last = health_of(self._watched), self._watched.last_poll
+        return Status(
+            version=__version__,
+            journal=str(self._watched.scheduler.path),
+            state=health.state,
+            ready=health.ready,
+            problem=health.problem,
+            at_work=self._watched.at_work,
+            poll_age=health.poll_age,
+            now=None if last is None else last[0].now,
+            next_due=None if last is None else last[0].next_due,
+            runs=self._newest_runs(),
+            decisions=self._growing.newest(),
+        )
+
+    def _newest_runs(self) -> tuple[RunFacts, ...]:
+        with suppress(Error, OSError):  # a status is told also while the journal is out of reach
+            runs = self._watched.ask(lambda scheduler: scheduler.runs())
+            return tuple(facts_of(run) for run in reversed(runs[-SHOWN:]))
+        return ()
+
+    async def _ready(self, _request: Request) -> Response:
+        health = await anyio.to_thread.run_sync(health_of, self._watched)
+        body = msgspec.json.encode(health)
+        return Response(body, status_code=200 if health.ready else 503, media_type=JSON, headers=HEADERS)
+
+    async def _measured(self, _request: Request) -> Response:
+        def measure() -> bytes:
+            self._growing.look()
+            return self._metrics.text()
+
+        return Response(await anyio.to_thread.run_sync(measure), media_type=CONTENT_TYPE_LATEST, headers=HEADERS)
+
+
+async def _alive(_request: Request) -> Response:
+    return Response(b"ok\n", media_type="text/plain", headers=HEADERS)
+
+
+def _pages() -> dict[str, Endpoint]:
+    folder = files("duly.service") / "watching" / "pages"
+    return {path: _page((folder / name).read_bytes(), kind) for path, (name, kind) in PAGES.items()}
+
+
+def _page(content: bytes, kind: str) -> Endpoint:
+    headers = {
+        **HEADERS,
+        "Content-Security-Policy": POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Frame-Options": "DENY",
+    }
+
+    async def endpoint(_request: Request) -> Response:
+        return Response(content, media_type=kind, headers=headers)
+
+    return endpoint
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn on a thread, on a socket that listens already."""
+
+    def __init__(self, service: Service, listener: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                service.app,
+                http="h11",
+                loop="asyncio",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=service.bounds.connections,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=GRACE,
+            )
+        )
+        self.is_up = threading.Event()
+        self._socket = listener
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serves from here on."""
+        await super().startup(sockets)
+        self.is_up.set()
+
+    def serve_here(self) -> None:
+        """Serves on the calling thread until `should_exit`."""
+        try:
+            asyncio.run(self.serve([self._socket]))
+        except Exception:
+            _log.exception("the service ended; the host goes on")
+        finally:
+            self.is_up.set()

@@ -1,0 +1,447 @@
+"""JSON-RPC over HTTP, as a stranger speaks it: who may ask, within which bounds, and what is answered to nonsense."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import stat
+from collections.abc import Callable, Generator
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from duly import Cron, DefinitionError, Error, Scheduler
+from duly.journal import read
+from duly.service import Bounds, Client, Server, ServiceRefused, ServiceUnreachable, Unauthorized
+from duly.service.api.addresses import Address, parse_address
+from duly.service.api.bounds import Bucket
+from duly.service.api.methods import METHODS
+from duly.service.api.tokens import Token, ensure_token, read_token
+from tests.service.serving import GENEROUS, SECRET, Served, call, post, request, serving, write_token
+
+DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
+HOURLY = Cron("0 * * * *", zone="UTC")
+BEARER = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Generator[Scheduler]:
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+        yield scheduler
+
+
+@pytest.fixture
+def served(scheduler: Scheduler, tmp_path: Path) -> Generator[Served]:
+    with serving(scheduler, tmp_path, bounds=GENEROUS) as served:
+        yield served
+
+
+# Who may ask
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Basic {SECRET}",
+        f"Bearer {SECRET}x",
+        f"Bearer {SECRET[:-1]}",
+        SECRET,
+        "Bearer ü",
+    ],
+)
+def test_without_the_token_nothing_takes_effect(served: Served, scheduler: Scheduler, header: str | None):
+    before = scheduler.digest()
+    headers = {"Content-Type": "application/json"} | ({} if header is None else {"Authorization": header})
+    encoded = {name: value.encode("utf-8").decode("latin-1") for name, value in headers.items()}
+    reply = request(served.address, "POST", "/rpc", json.dumps(call("pause", ["a"])).encode(), encoded)
+    assert (reply.status, reply.headers["www-authenticate"], scheduler.digest()) == (401, "Bearer", before)
+    assert SECRET not in reply.body.decode()
+
+
+def test_a_service_without_a_token_administers_nothing_and_is_watched_all_the_same(scheduler: Scheduler):
+    with Server.open(scheduler, "127.0.0.1:0") as server:
+        address = str(server.address)
+        assert post(address, call("pause", ["a"])).status == 403
+        assert request(address, "GET", "/readyz").status == 200
+    assert not scheduler.schedule("a").paused
+
+
+def test_guessing_is_slow_and_does_not_keep_out_who_has_the_token(served: Served):
+    statuses = [post(served.address, call("find", ["a"]), "not-the-token-at-all").status for _ in range(15)]
+    assert (statuses[0], statuses[-1]) == (401, 429)
+    assert post(served.address, call("find", ["a"])).status == 200
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_a_token_file_that_others_can_use_is_refused(tmp_path: Path):
+    path = write_token(tmp_path / "t")
+    for mode in (0o640, 0o604, 0o660, 0o666, 0o644):
+        path.chmod(mode)
+        with pytest.raises(DefinitionError, match="chmod 600") as caught:
+            read_token(path)
+        assert SECRET not in str(caught.value)
+    path.chmod(0o400)
+    assert read_token(path).opens(f"Bearer {SECRET}")
+
+
+def test_a_token_file_that_is_missing_is_made_for_its_owner_alone(tmp_path: Path):
+    token = ensure_token(tmp_path / "t")
+    assert token.header == ensure_token(tmp_path / "t").header
+    assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == 0o600 or os.name != "posix"
+
+
+@pytest.mark.parametrize("secret", ["", "short", "x" * 5_000, "with a space in the middle", "übermäßig-lang-genug"])
+def test_what_is_no_token_is_refused_and_not_repeated(secret: str):
+    with pytest.raises(DefinitionError) as caught:
+        Token(secret)
+    assert not secret or secret not in str(caught.value)
+    assert SECRET not in repr(Token(SECRET))
+
+
+def test_no_token_in_any_log_error_or_representation(
+    served: Served, scheduler: Scheduler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    wrong = write_token(tmp_path / "wrong", "wrong-token-wrong-token")
+    seen = [str(served.server.address)]
+    with (
+        served.client() as client,
+        Client(served.address, token_file=wrong) as stranger,
+        Client("127.0.0.1:9", token_file=wrong, patience=timedelta()) as lost,
+    ):
+        for one in (client, stranger, lost):
+            seen += [repr(one), *(told_by(step, one) for step in REFUSED)]
+        scheduler.close()
+        seen.append(told_by(REFUSED[0], client))
+    seen += [caplog.text, *(str(vars(record)) for record in caplog.records)]
+    assert not [text for text in seen if SECRET in text or "wrong-token" in text]
+
+
+REFUSED: list[Callable[[Client], object]] = [
+    lambda client: client.pause("zz"),
+    lambda client: client.edit("a", expected_revision=5),
+    lambda client: client.complete(99),
+]
+
+
+def told_by(step: Callable[[Client], object], client: Client) -> str:
+    with pytest.raises(Error) as caught:
+        step(client)
+    return f"{caught.value!r} {caught.value} {vars(caught.value)}"
+
+
+# Bounds
+
+
+def test_a_body_has_a_bound_told_or_not(served: Served, scheduler: Scheduler):
+    huge = json.dumps(call("pause", {"schedule_id": "a", "note": "x" * (1 << 20)})).encode()
+    assert post(served.address, huge).status == 413
+    host, _, port = served.address.rpartition(":")
+    with socket.create_connection((host, int(port))) as raw:  # in chunks, so that nothing says how long it is
+        head = "".join(f"{name}: {value}\r\n" for name, value in BEARER.items())
+        raw.sendall(f"POST /rpc HTTP/1.1\r\nHost: x\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        answer = b""
+        for _ in range(20):
+            try:
+                raw.sendall(chunk)
+            except OSError:
+                break
+        answer = raw.recv(1 << 16)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert not scheduler.schedule("a").paused
+
+
+def test_a_request_that_does_not_arrive_is_given_up(scheduler: Scheduler, tmp_path: Path):
+    with serving(scheduler, tmp_path, bounds=Bounds(arrival=0.2)) as served:
+        host, _, port = served.address.rpartition(":")
+        with socket.create_connection((host, int(port))) as raw:
+            head = "".join(f"{name}: {value}\r\n" for name, value in BEARER.items())
+            raw.sendall(f"POST /rpc HTTP/1.1\r\nHost: x\r\n{head}Content-Length: 100\r\n\r\n{{".encode())
+            assert raw.recv(1 << 16).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b"[" * 500 + b"]" * 500, b'{"a":' * 70 + b"1" + b"}" * 70])
+def test_a_request_has_a_depth(served: Served, body: bytes):
+    reply = post(served.address, body)
+    assert (reply.status, reply.json["error"]["code"]) == (200, -32600)
+    assert "nested deeper than 64" in reply.json["error"]["message"]
+
+
+def test_too_many_calls_are_told_to_wait_and_a_client_does(scheduler: Scheduler, tmp_path: Path):
+    with serving(scheduler, tmp_path, bounds=Bounds(rate=20, burst=5)) as served:
+        replies = [post(served.address, call("find", ["a"])) for _ in range(8)]
+        refused = [reply for reply in replies if reply.status == 429]
+        assert refused
+        assert refused[0].headers["retry-after"] == "1"
+        batch = [call("pause", ["a"], n) for n in range(6)]
+        assert post(served.address, batch).status == 429  # all or nothing
+        assert not scheduler.schedule("a").paused
+        with served.client() as client:
+            assert [client.schedule("a").id for _ in range(7)] == ["a"] * 7
+
+
+def test_a_bucket_fills_again():
+    now = [0.0]
+    bucket = Bucket(10, 5, lambda: now[0])
+    assert [bucket.take() for _ in range(6)] == [0, 0, 0, 0, 0, 0.1]
+    now[0] = 0.3
+    assert [bucket.take(3), round(bucket.take(2), 3)] == [0, 0.2]
+    now[0] = 100
+    assert [bucket.take(5), bucket.take()] == [0, 0.1]
+
+
+def test_a_batch_has_a_length_and_its_reply_a_size(scheduler: Scheduler, tmp_path: Path):
+    with serving(scheduler, tmp_path, bounds=Bounds(batch=3, reply=700)) as served:
+        assert post(served.address, [call("find", ["a"])] * 4).json["error"]["code"] == -32600
+        calls = [call("find", ["a"], 1), call("find", ["a"], 2), call("pause", ["a"], 3)]
+        answers = post(served.address, calls).json
+    assert [("result" in one) or one["error"]["code"] for one in answers] == [True, True, -32001]
+    assert not scheduler.schedule("a").paused
+
+
+# JSON-RPC
+
+
+def test_a_batch_is_answered_in_order_and_notifications_are_not(served: Served, scheduler: Scheduler):
+    calls: list[Any] = [
+        call(
+            "create",
+            {"schedule_id": "b", "trigger": {"kind": "cron", "expression": "@daily", "zone": "UTC"}, "target": "t"},
+            "x",
+        ),
+        {"jsonrpc": "2.0", "method": "pause", "params": ["b"]},
+        call("schedule", ["b"], 2.5),
+        call("nothing", [], None),
+        17,
+    ]
+    answers = post(served.address, calls).json
+    assert [one["id"] for one in answers] == ["x", 2.5, None, None]
+    assert answers[1]["result"]["paused"] is True
+    assert [answers[n]["error"]["code"] for n in (2, 3)] == [-32601, -32600]
+    assert post(served.address, {"jsonrpc": "2.0", "method": "unpause", "params": ["b"]}).status == 204
+    assert not scheduler.schedule("b").paused
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "field"),
+    [
+        (call("pause", {}), -32602, "schedule_id"),
+        (call("pause", {"schedule_id": 3}), -32602, "schedule_id"),
+        (call("pause", {"schedule_id": "a", "surprise": 1}), -32602, "surprise"),
+        (call("rebaseline", ["a", "yesterday"]), -32602, "through"),
+        (call("create", ["b", {"kind": "lunar"}, "t"]), -32602, "trigger"),
+        (call("create", ["b", {"kind": "cron", "expression": "* * * *", "zone": "UTC"}, "t"]), 1001, "expression"),
+        (call("create", ["b", {"kind": "cron", "expression": "@daily", "zone": "Mars"}, "t"]), 1001, "zone"),
+        (call("create", ["b b", {"kind": "cron", "expression": "@daily", "zone": "UTC"}, "t"]), 1001, "schedule_id"),
+        (call("upcoming", [5_000]), 1001, "limit"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_field(served: Served, sent: dict[str, Any], code: int, field: str):
+    error = post(served.address, sent).json["error"]
+    assert (error["code"], error["data"]["error"], error["data"]["field"]) == (code, "DefinitionError", field)
+    assert error["data"]["remedy"]
+
+
+def test_who_does_not_say_who_he_is_is_named_after_the_way_he_came(served: Served, scheduler: Scheduler):
+    post(served.address, call("pause", ["a"]))
+    with served.client(actor="ann") as client:
+        client.unpause("a", note="done")
+    said = [(type(one.entry).__name__, one.entry.actor) for one in read(scheduler.path) if hasattr(one.entry, "note")]
+    assert said[-2:] == [("SchedulePaused", "api"), ("ScheduleUnpaused", "ann")]
+
+
+def test_other_paths_methods_and_types_are_refused(served: Served):
+    assert request(served.address, "GET", "/rpc", headers=BEARER).status == 405
+    assert request(served.address, "POST", "/healthz", headers=BEARER).status == 405
+    assert request(served.address, "GET", "/../../etc/passwd").status == 404
+    assert request(served.address, "POST", "/rpc", b"{}", {**BEARER, "Content-Type": "text/plain"}).status == 415
+
+
+def test_the_description_has_every_method_as_it_is(served: Served):
+    document = post(served.address, call("rpc.discover")).json["result"]
+    shown = {one["name"]: one for one in document["methods"]}
+    assert set(shown) == {*METHODS, "rpc.discover", "service.status"}
+    for name, method in METHODS.items():
+        fields = method.parameters.__struct_fields__
+        assert [one["name"] for one in shown[name]["params"]] == list(fields)
+        required = {one.name for one in method.signature.parameters.values() if one.default is one.empty}
+        told = {one["name"] for one in shown[name]["params"] if one["required"]}
+        assert told == (required & set(fields)) - {method.spread}
+    names = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    errors = {f"#/components/errors/{name}" for name in document["components"]["errors"]}
+    assert references(document) - names - errors == set()
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        here = {value["$ref"]} if isinstance(value.get("$ref"), str) else set[str]()
+        return here.union(*(references(one) for one in value.values()))
+    return set[str]().union(*map(references, value)) if isinstance(value, list) else set()
+
+
+def test_a_fault_of_the_servers_own_is_logged_and_not_told(
+    served: Served, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fail(*_args: object) -> None:
+        raise ZeroDivisionError("an inner secret")
+
+    monkeypatch.setattr(scheduler, "digest", fail)
+    reply = post(served.address, call("digest"))
+    assert reply.json["error"]["code"] == -32603
+    assert "secret" not in reply.body.decode()
+    assert "an inner secret" in caplog.text
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "local"),
+    [
+        ("127.0.0.1:80", Address("127.0.0.1", 80), True),
+        (":8080", Address("127.0.0.1", 8080), True),
+        ("http://localhost:8080/", Address("localhost", 8080), True),
+        ("[::1]:1", Address("::1", 1), True),
+        ("192.0.2.7:80", Address("192.0.2.7", 80), False),
+        ("unix:/run/d.sock", Address(socket="/run/d.sock"), True),
+    ],
+)
+def test_an_address_is_read(text: str, address: Address, local: bool):
+    assert (parse_address(text), parse_address(text).is_local) == (address, local)
+    assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "unix:", "a:b", "a:99999", "a:-1", "a:\u0661"])
+def test_what_is_no_address_is_refused(text: str):
+    with pytest.raises(DefinitionError):
+        parse_address(text)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
+def test_a_socket_is_its_owners_alone_and_a_dead_one_gives_way(scheduler: Scheduler, tmp_path: Path):
+    path = tmp_path / "d.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with serving(scheduler, tmp_path, f"unix:{path}") as served:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with served.client() as client:
+            assert client.schedule("a").id == "a"
+        with pytest.raises(OSError, match="somebody listens"):
+            Server.open(scheduler, f"unix:{path}")
+    assert not path.exists()
+    path.write_text("a file", encoding="ascii")
+    with pytest.raises(FileExistsError):
+        Server.open(scheduler, f"unix:{path}")
+
+
+def test_a_client_says_what_is_wrong_with_the_service(served: Served):
+    soon = timedelta(seconds=0.2)
+    with Client(served.address) as client, pytest.raises(Unauthorized, match="token"):
+        client.digest()
+    with Client("127.0.0.1:9", patience=soon) as client, pytest.raises(ServiceUnreachable) as caught:
+        client.pause("a")
+    assert caught.value.indeterminate is False
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        speak_nonsense = Thread(target=_say, args=(listener, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+        speak_nonsense.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with Client(address, patience=soon) as client, pytest.raises(ServiceRefused, match="no service of duly"):
+            client.digest()
+        speak_nonsense.join()
+
+
+def _say(listener: socket.socket, words: bytes) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.sendall(words)
+
+
+# Fuzzing
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = sorted({field for method in METHODS.values() for field in method.parameters.__struct_fields__})
+VALUES = JSON | st.sampled_from(
+    ["a", 1, 2, "2026-03-02T09:00:00Z", "PT5M", {"kind": "one_shot", "at": "2090-01-01T00:00:00Z"}]
+)
+CALLS = st.fixed_dictionaries(
+    {
+        "jsonrpc": st.sampled_from(["2.0", "1.0", 2]),
+        "method": st.sampled_from([*METHODS, "rpc.discover", "service.status"]) | st.text(max_size=12),
+        "params": st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5) | st.lists(VALUES, max_size=5) | JSON,
+    },
+    optional={"id": JSON},
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(CALLS, st.lists(CALLS | JSON, max_size=6), JSON))
+def test_whatever_json_is_sent_the_answer_is_a_reply(served: Served, scheduler: Scheduler, sent: Any):
+    reply = post(served.address, sent)
+    assert reply.status in (200, 204)
+    answers = [] if reply.status == 204 else reply.json if isinstance(reply.json, list) else [reply.json]
+    for one in answers:
+        assert set(one) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+        assert one.get("error", {}).get("code") != -32603, one
+        assert SECRET not in json.dumps(one)
+    assert scheduler.schedules() is not None
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8")))
+def test_whatever_bytes_are_sent_the_answer_is_a_reply(served: Served, sent: bytes):
+    reply = post(served.address, sent)
+    assert (reply.status, "error" in reply.json) == (200, True) if not _is_json(sent) else reply.status in (200, 204)
+
+
+def _is_json(sent: bytes) -> bool:
+    try:
+        json.loads(sent)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CALLS, st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=40))
+def test_whatever_is_sent_without_the_token_takes_no_effect(
+    scheduler: Scheduler, served: Served, sent: Any, secret: str
+):
+    before = scheduler.digest()
+    assert post(served.address, sent, secret).status in (401, 429)
+    assert scheduler.digest() == before
+
+
+def test_many_at_once_each_get_their_own_answer(served: Served):
+    found: list[list[Any]] = [[] for _ in range(12)]
+
+    def ask(mine: list[Any], number: int) -> None:
+        for turn in range(15):
+            sent = [call("find", ["a"], f"{number}-{turn}"), call("run_now", ["a"], turn), b"["][turn % 3]
+            mine.append(post(served.address, sent).json.get("id"))
+
+    threads = [Thread(target=ask, args=(mine, number)) for number, mine in enumerate(found)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, mine in enumerate(found):
+        assert mine == [[f"{number}-{turn}", turn, None][turn % 3] for turn in range(15)]
+    with served.client() as client:
+        assert len(client.runs()) == 12 * 5
