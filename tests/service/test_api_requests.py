@@ -10,17 +10,13 @@ import stat
 from collections.abc import Callable, Generator
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from duly import Cron, DefinitionError, Error, Scheduler
 from duly.journal import read
-from duly.service import Bounds, Client, Server, ServiceRefused, ServiceUnreachable, Unauthorized
-from duly.service.api.addresses import Address, parse_address
+from duly.service import Bounds, Client, Server
 from duly.service.api.bounds import Bucket
 from duly.service.api.methods import METHODS
 from duly.service.api.tokens import Token, ensure_token, read_token
@@ -303,145 +299,3 @@ def test_a_fault_of_the_servers_own_is_logged_and_not_told(
     assert reply.json["error"]["code"] == -32603
     assert "secret" not in reply.body.decode()
     assert "an inner secret" in caplog.text
-
-
-# Addresses
-
-
-@pytest.mark.parametrize(
-    ("text", "address", "local"),
-    [
-        ("127.0.0.1:80", Address("127.0.0.1", 80), True),
-        (":8080", Address("127.0.0.1", 8080), True),
-        ("http://localhost:8080/", Address("localhost", 8080), True),
-        ("[::1]:1", Address("::1", 1), True),
-        ("192.0.2.7:80", Address("192.0.2.7", 80), False),
-        ("unix:/run/d.sock", Address(socket="/run/d.sock"), True),
-    ],
-)
-def test_an_address_is_read(text: str, address: Address, local: bool):
-    assert (parse_address(text), parse_address(text).is_local) == (address, local)
-    assert parse_address(str(address)) == address
-
-
-@pytest.mark.parametrize("text", ["", "localhost", "unix:", "a:b", "a:99999", "a:-1", "a:\u0661"])
-def test_what_is_no_address_is_refused(text: str):
-    with pytest.raises(DefinitionError):
-        parse_address(text)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
-def test_a_socket_is_its_owners_alone_and_a_dead_one_gives_way(scheduler: Scheduler, tmp_path: Path):
-    path = tmp_path / "d.sock"
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(str(path))
-    with serving(scheduler, tmp_path, f"unix:{path}") as served:
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        with served.client() as client:
-            assert client.schedule("a").id == "a"
-        with pytest.raises(OSError, match="somebody listens"):
-            Server.open(scheduler, f"unix:{path}")
-    assert not path.exists()
-    path.write_text("a file", encoding="ascii")
-    with pytest.raises(FileExistsError):
-        Server.open(scheduler, f"unix:{path}")
-
-
-def test_a_client_says_what_is_wrong_with_the_service(served: Served):
-    soon = timedelta(seconds=0.2)
-    with Client(served.address) as client, pytest.raises(Unauthorized, match="token"):
-        client.digest()
-    with Client("127.0.0.1:9", patience=soon) as client, pytest.raises(ServiceUnreachable) as caught:
-        client.pause("a")
-    assert caught.value.indeterminate is False
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        speak_nonsense = Thread(target=_say, args=(listener, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
-        speak_nonsense.start()
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        with Client(address, patience=soon) as client, pytest.raises(ServiceRefused, match="no service of duly"):
-            client.digest()
-        speak_nonsense.join()
-
-
-def _say(listener: socket.socket, words: bytes) -> None:
-    connection, _ = listener.accept()
-    with connection:
-        connection.sendall(words)
-
-
-# Fuzzing
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-NAMES = sorted({field for method in METHODS.values() for field in method.parameters.__struct_fields__})
-VALUES = JSON | st.sampled_from(
-    ["a", 1, 2, "2026-03-02T09:00:00Z", "PT5M", {"kind": "one_shot", "at": "2090-01-01T00:00:00Z"}]
-)
-CALLS = st.fixed_dictionaries(
-    {
-        "jsonrpc": st.sampled_from(["2.0", "1.0", 2]),
-        "method": st.sampled_from([*METHODS, "rpc.discover", "service.status"]) | st.text(max_size=12),
-        "params": st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5) | st.lists(VALUES, max_size=5) | JSON,
-    },
-    optional={"id": JSON},
-)
-
-
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.one_of(CALLS, st.lists(CALLS | JSON, max_size=6), JSON))
-def test_whatever_json_is_sent_the_answer_is_a_reply(served: Served, scheduler: Scheduler, sent: Any):
-    reply = post(served.address, sent)
-    assert reply.status in (200, 204)
-    answers = [] if reply.status == 204 else reply.json if isinstance(reply.json, list) else [reply.json]
-    for one in answers:
-        assert set(one) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
-        assert one.get("error", {}).get("code") != -32603, one
-        assert SECRET not in json.dumps(one)
-    assert scheduler.schedules() is not None
-
-
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8")))
-def test_whatever_bytes_are_sent_the_answer_is_a_reply(served: Served, sent: bytes):
-    reply = post(served.address, sent)
-    assert (reply.status, "error" in reply.json) == (200, True) if not _is_json(sent) else reply.status in (200, 204)
-
-
-def _is_json(sent: bytes) -> bool:
-    try:
-        json.loads(sent)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(CALLS, st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=40))
-def test_whatever_is_sent_without_the_token_takes_no_effect(
-    scheduler: Scheduler, served: Served, sent: Any, secret: str
-):
-    before = scheduler.digest()
-    assert post(served.address, sent, secret).status in (401, 429)
-    assert scheduler.digest() == before
-
-
-def test_many_at_once_each_get_their_own_answer(served: Served):
-    found: list[list[Any]] = [[] for _ in range(12)]
-
-    def ask(mine: list[Any], number: int) -> None:
-        for turn in range(15):
-            sent = [call("find", ["a"], f"{number}-{turn}"), call("run_now", ["a"], turn), b"["][turn % 3]
-            mine.append(post(served.address, sent).json.get("id"))
-
-    threads = [Thread(target=ask, args=(mine, number)) for number, mine in enumerate(found)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for number, mine in enumerate(found):
-        assert mine == [[f"{number}-{turn}", turn, None][turn % 3] for turn in range(15)]
-    with served.client() as client:
-        assert len(client.runs()) == 12 * 5

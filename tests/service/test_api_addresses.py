@@ -1,0 +1,95 @@
+"""Where a service is: addresses, sockets, and what a client says of a service that is not there, or none."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Generator
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from duly import Cron, DefinitionError, Scheduler
+from duly.service import Client, Server, ServiceRefused, ServiceUnreachable, Unauthorized
+from duly.service.api.addresses import Address, parse_address
+from tests.service.serving import GENEROUS, Served, serving
+
+DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
+HOURLY = Cron("0 * * * *", zone="UTC")
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Generator[Scheduler]:
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+        yield scheduler
+
+
+@pytest.fixture
+def served(scheduler: Scheduler, tmp_path: Path) -> Generator[Served]:
+    with serving(scheduler, tmp_path, bounds=GENEROUS) as served:
+        yield served
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "local"),
+    [
+        ("127.0.0.1:80", Address("127.0.0.1", 80), True),
+        (":8080", Address("127.0.0.1", 8080), True),
+        ("http://localhost:8080/", Address("localhost", 8080), True),
+        ("[::1]:1", Address("::1", 1), True),
+        ("192.0.2.7:80", Address("192.0.2.7", 80), False),
+        ("unix:/run/d.sock", Address(socket="/run/d.sock"), True),
+    ],
+)
+def test_an_address_is_read(text: str, address: Address, local: bool):
+    assert (parse_address(text), parse_address(text).is_local) == (address, local)
+    assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "unix:", "a:b", "a:99999", "a:-1", "a:\u0661"])
+def test_what_is_no_address_is_refused(text: str):
+    with pytest.raises(DefinitionError):
+        parse_address(text)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
+def test_a_socket_is_its_owners_alone_and_a_dead_one_gives_way(scheduler: Scheduler, tmp_path: Path):
+    path = tmp_path / "d.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with serving(scheduler, tmp_path, f"unix:{path}") as served:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with served.client() as client:
+            assert client.schedule("a").id == "a"
+        with pytest.raises(OSError, match="somebody listens"):
+            Server.open(scheduler, f"unix:{path}")
+    assert not path.exists()
+    path.write_text("a file", encoding="ascii")
+    with pytest.raises(FileExistsError):
+        Server.open(scheduler, f"unix:{path}")
+
+
+def test_a_client_says_what_is_wrong_with_the_service(served: Served):
+    soon = timedelta(seconds=0.2)
+    with Client(served.address) as client, pytest.raises(Unauthorized, match="token"):
+        client.digest()
+    with Client("127.0.0.1:9", patience=soon) as client, pytest.raises(ServiceUnreachable) as caught:
+        client.pause("a")
+    assert caught.value.indeterminate is False
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        speak_nonsense = Thread(target=_say, args=(listener, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
+        speak_nonsense.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with Client(address, patience=soon) as client, pytest.raises(ServiceRefused, match="no service of duly"):
+            client.digest()
+        speak_nonsense.join()
+
+
+def _say(listener: socket.socket, words: bytes) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.sendall(words)

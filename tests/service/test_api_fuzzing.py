@@ -1,0 +1,109 @@
+"""Whatever is sent to the service, the answer is a reply: nothing breaks, and without the token nothing is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from duly import Cron, Scheduler
+from duly.service.api.methods import METHODS
+from tests.service.serving import GENEROUS, SECRET, Served, call, post, serving
+
+DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
+HOURLY = Cron("0 * * * *", zone="UTC")
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Generator[Scheduler]:
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+        yield scheduler
+
+
+@pytest.fixture
+def served(scheduler: Scheduler, tmp_path: Path) -> Generator[Served]:
+    with serving(scheduler, tmp_path, bounds=GENEROUS) as served:
+        yield served
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = sorted({field for method in METHODS.values() for field in method.parameters.__struct_fields__})
+VALUES = JSON | st.sampled_from(
+    ["a", 1, 2, "2026-03-02T09:00:00Z", "PT5M", {"kind": "one_shot", "at": "2090-01-01T00:00:00Z"}]
+)
+CALLS = st.fixed_dictionaries(
+    {
+        "jsonrpc": st.sampled_from(["2.0", "1.0", 2]),
+        "method": st.sampled_from([*METHODS, "rpc.discover", "service.status"]) | st.text(max_size=12),
+        "params": st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5) | st.lists(VALUES, max_size=5) | JSON,
+    },
+    optional={"id": JSON},
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(CALLS, st.lists(CALLS | JSON, max_size=6), JSON))
+def test_whatever_json_is_sent_the_answer_is_a_reply(served: Served, scheduler: Scheduler, sent: Any):
+    reply = post(served.address, sent)
+    assert reply.status in (200, 204)
+    answers = [] if reply.status == 204 else reply.json if isinstance(reply.json, list) else [reply.json]
+    for one in answers:
+        assert set(one) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+        assert one.get("error", {}).get("code") != -32603, one
+        assert SECRET not in json.dumps(one)
+    assert scheduler.schedules() is not None
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8")))
+def test_whatever_bytes_are_sent_the_answer_is_a_reply(served: Served, sent: bytes):
+    reply = post(served.address, sent)
+    assert (reply.status, "error" in reply.json) == (200, True) if not _is_json(sent) else reply.status in (200, 204)
+
+
+def _is_json(sent: bytes) -> bool:
+    try:
+        json.loads(sent)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CALLS, st.text(st.characters(codec="ascii", exclude_categories=("C",)), max_size=40))
+def test_whatever_is_sent_without_the_token_takes_no_effect(
+    scheduler: Scheduler, served: Served, sent: Any, secret: str
+):
+    before = scheduler.digest()
+    assert post(served.address, sent, secret).status in (401, 429)
+    assert scheduler.digest() == before
+
+
+def test_many_at_once_each_get_their_own_answer(served: Served):
+    found: list[list[Any]] = [[] for _ in range(12)]
+
+    def ask(mine: list[Any], number: int) -> None:
+        for turn in range(15):
+            sent = [call("find", ["a"], f"{number}-{turn}"), call("run_now", ["a"], turn), b"["][turn % 3]
+            mine.append(post(served.address, sent).json.get("id"))
+
+    threads = [Thread(target=ask, args=(mine, number)) for number, mine in enumerate(found)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, mine in enumerate(found):
+        assert mine == [[f"{number}-{turn}", turn, None][turn % 3] for turn in range(15)]
+    with served.client() as client:
+        assert len(client.runs()) == 12 * 5
