@@ -92,7 +92,8 @@ def archived_before(folder: Path, first: int) -> JournalArchived:
         f"entries 1 to {first - 1} are archived{where}",
         path=folder,
         sequence=first - 1,
-        hint="Name the folder they were moved to: --archive FOLDER, or archive_at(folder)",
+        hint="Name the folder they were moved to (--archive FOLDER, or archive_at(folder)), or ask for entries from "
+        f"{first} on",
     )
 
 
@@ -113,6 +114,11 @@ def founded(disk: Disk, folder: Path, segments: tuple[Segment, ...]) -> tuple[Se
 
 def begins_with_state(disk: Disk, path: Path, segment: Segment) -> bool:
     """Whether the segment's first entry is the first part of the state before it."""
+    return state_of(disk, path, segment) is not None
+
+
+def state_of(disk: Disk, path: Path, segment: Segment) -> Checkpoint | None:
+    """The first part of the state before the segment, if that is the segment's first entry."""
     with reading(path):
         file = disk.open(path)
         try:
@@ -126,8 +132,10 @@ def begins_with_state(disk: Disk, path: Path, segment: Segment) -> bool:
     try:
         entry = decode_line(first[1]).e[0]
     except (*UNDECODABLE, IndexError):
-        return False
-    return isinstance(entry, Checkpoint) and (entry.part, entry.through) == (1, segment.first - 1)
+        return None
+    if isinstance(entry, Checkpoint) and (entry.part, entry.through) == (1, segment.first - 1):
+        return entry
+    return None
 
 
 class JoinedDisk:

@@ -82,14 +82,15 @@ def queued(chain: Chain, rule: Rule, batch: Encoded, durable: int) -> Chain:
     sealed = seal(chain.h, rule.crc_seed, body)
     size = len(sealed.line) + 1
     if chain.offset + size > rule.segment_bytes and chain.last >= chain.segment.first:
-        chain = _rotated(chain, rule)
+        chain = rotated(chain, rule)
         sealed = seal(chain.h, rule.crc_seed, body)
     last = chain.last + batch.size
     line = Batch(sealed.line + b"\n", last, sealed.h)
     return Chain(last, sealed.h, chain.segment, chain.offset + size, Queue(line, chain.queue), chain.waiting + size)
 
 
-def _rotated(chain: Chain, rule: Rule) -> Chain:
+def rotated(chain: Chain, rule: Rule) -> Chain:
+    """The chain with a new segment begun, which nothing stands in yet."""
     segment = Segment(chain.segment.number + 1, chain.last + 1)
     sealed = header_line(rule.journal_id, segment.number, segment.first, chain.h, chain.offset)
     header = sealed.line + b"\n"

@@ -8,7 +8,7 @@ how much it wrote; nothing is durable before `sync` (contents) or `sync_folder` 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Identity(NamedTuple):
@@ -16,6 +16,15 @@ class Identity(NamedTuple):
 
     device: int
     inode: int
+
+
+@runtime_checkable
+class Links(Protocol):
+    """A disk that can give a file a second name."""
+
+    def link(self, source: Path, target: Path) -> None:
+        """Gives the file another name. FileExistsError if that is taken, another OSError where it cannot be done."""
+        ...
 
 
 class Disk(Protocol):

@@ -109,6 +109,10 @@ class RealDisk:
         """Renames over another file."""
         source.replace(target)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Gives a file another name."""
+        target.hardlink_to(source)
+
     def remove(self, path: Path) -> None:
         """Removes a name."""
         path.unlink()

@@ -65,6 +65,8 @@ class Verification(NamedTuple):
     damage: Damage | None
     expected: str
     """What became of the anchor that was given; empty if none was given or it fits."""
+    first: int = 1
+    """The first sequence that was read: those before are archived, and the archive is not at hand."""
 
     @property
     def intact(self) -> bool:
@@ -78,6 +80,8 @@ class Verification(NamedTuple):
             return f"journal read, {_entries(self.entries)}, but {self.expected}"
         verdict = "verified" if self.unfinished is None else "unfinished"
         text = f"journal {verdict}, {_entries(self.entries)}, chain intact"
+        if self.first > 1:
+            text += f" from entry {self.first:,} on (those before are archived)"
         if self.unconfirmed:
             text += f", the last {self.unconfirmed:,} unconfirmed"
         if self.unfinished is not None:
@@ -101,7 +105,7 @@ def verify(
 ) -> Verification:
     """Reads the whole journal and says whether it is intact; `expect` is an anchor, as `head` gives it."""
     anchor = None if expect is None else parse_anchor(expect)
-    reader = Reader(path, disk=disk)
+    reader = Reader(path, disk=disk, partial=True)
     tally = _Tally(anchor)
     damage = tally.read(reader)
     unfinished = reader.unfinished
@@ -123,12 +127,13 @@ def verify(
         unfinished=unfinished,
         damage=damage,
         expected="" if anchor is None or damage is not None else tally.misfit(anchor, reader),
+        first=reader.first,
     )
 
 
 def head(path: str | os.PathLike[str], *, disk: Disk | None = None) -> Head:
     """The last point of the chain that is known to be durable. The chain up to it is verified first."""
-    reader = Reader(path, disk=disk)
+    reader = Reader(path, disk=disk, partial=True)
     proven = 0, reader.chain
     waiting: deque[tuple[int, bytes]] = deque()
     for line in reader.lines():
@@ -175,6 +180,8 @@ class _Tally:
             return ""
         if sequence >= reader.place.next:
             return f"it ends at sequence {reader.place.next - 1}, before the anchor at {sequence}: its tail was cut"
+        if self._found is None and sequence < reader.first:
+            return f"the anchor at sequence {sequence} is archived: name the archive to check it"
         if self._found is None:
             return f"no line ends at sequence {sequence}, where the anchor was taken: it is another record"
         return f"the chain at sequence {sequence} is {self._found}, not the anchor's {h}: it is another record"

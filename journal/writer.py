@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
-from duly.journal.chain import Encoded, Rule, chain_from, drained, queued
+from duly.journal.chain import Encoded, Rule, chain_from, drained, queued, rotated
 from duly.journal.checkpoint import Folding, Position
 from duly.journal.codec import encode_batch
 from duly.journal.describing import describe_owner
@@ -168,6 +168,13 @@ class Journal:
                     self._chain = queued(self._chain, self._rule, batch, self._output.durable)
                     return first
             self.sync()
+
+    def rotate(self) -> None:
+        """The next line begins a new segment."""
+        self.check()
+        with self._queue_lock:
+            if self._chain.last >= self._chain.segment.first:
+                self._chain = rotated(self._chain, self._rule)
 
     def sync(self, through: int | None = None) -> None:
         """Returns when everything up to `through` (or all that is queued) is durable."""

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar, cast
 
+from duly.journal.archived import reading_disk
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
 from duly.journal.errors import Error, UnconfirmedGone
 from duly.journal.format import seed
 from duly.journal.mark import vouches_for_another
 from duly.journal.reader import Line, Reader, read
-from duly.journal.real_disk import RealDisk
 from duly.journal.scanning import Place, Read, Scan
 from duly.journal.segments import Segment, parse_segment
 from duly.journal.survey import reading
@@ -99,7 +99,7 @@ class IndexedJournal:
         """The index files that are used or were written, by `keep`."""
         self.failure: OSError | None = None
         """Why an index file could not be written, the first time."""
-        self.disk: Disk = RealDisk() if disk is None else disk
+        self.disk: Disk = reading_disk(self.path) if disk is None else disk
         self._keep, self._confirmed, self._block_bytes = keep, confirmed, block_bytes
         self._bad: set[str] = set()
         self._begin_anew()

@@ -10,7 +10,6 @@ from collections import deque
 from datetime import datetime
 from pathlib import Path
 
-from duly.journal.archived import reading_disk
 from duly.journal.errors import Error, JournalCorrupt, UnconfirmedGone
 from duly.journal.judgement import SALVAGE
 from duly.journal.reader import Line, Reader, read
@@ -72,8 +71,7 @@ class ReplayedState(State):
         if schedule_id not in self.by_id:
             raise NotRecorded(f"there is no schedule {schedule_id!r} after entry {self.sequence}")
         history = History(schedule_id)
-        journal = IndexedJournal(self.path, disk=reading_disk(self.path))
-        for sequence, entry in entries_about(journal, schedule_id, through=self.sequence):
+        for sequence, entry in entries_about(IndexedJournal(self.path), schedule_id, through=self.sequence):
             history.apply(sequence, entry)
         return page_of(history.table(), after, limit)
 

@@ -26,6 +26,7 @@ from duly.journal.errors import Error, JournalError
 from duly.projections.dump import UnknownProjection
 from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownSchedule
 from duly.tools.account_command import account
+from duly.tools.archive_command import archive
 from duly.tools.asking import ask_for_a_command
 from duly.tools.audit_commands import dump, head, replay, salvage, verify
 from duly.tools.completion_command import completion
@@ -88,7 +89,7 @@ for command in (verify, replay, dump, log, head, salvage, export, import_crontab
     cli.add_command(command)
 for command in (explain, account, report, history, blame, schedules, show, runs, run, doctor, index, ctl):
     cli.add_command(command)
-for command in (diff, whatif, simulate):
+for command in (archive, diff, whatif, simulate):
     cli.add_command(command)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from duly.journal import archive_at
 from duly.tools.moments import parse_instant, parse_position
 from duly.tools.output import Format, Output
 
@@ -42,6 +43,11 @@ INSTANT = Parsed("instant", parse_instant)
 POSITION = Parsed("sequence or instant", parse_position)
 
 
+def _read_with_archive(context: click.Context, _: click.Parameter, folder: str | None) -> None:
+    if folder is not None:
+        context.with_resource(archive_at(folder))
+
+
 def output_options(command: Command) -> Command:
     """Adds --format and --json, and hands the command its `output`."""
 
@@ -60,6 +66,11 @@ def output_options(command: Command) -> Command:
 
 def journal_argument(command: Command) -> Command:
     """Adds PATH, also as -j/--journal, and hands the command its `journal`."""
+    return archived_journal_argument(_ARCHIVE(command))
+
+
+def archived_journal_argument(command: Command) -> Command:
+    """The same without --archive, for the command that makes one."""
 
     @click.argument("path", required=False)
     @_JOURNAL
@@ -77,6 +88,7 @@ def journal_option(command: Command) -> Command:
     """Adds -j/--journal, and hands the command its `journal`."""
 
     @_JOURNAL
+    @_ARCHIVE
     @functools.wraps(command)
     def with_journal(*args: Any, journal: str | None, **kwargs: Any) -> Any:
         return command(*args, journal=_required(journal), **kwargs)
@@ -97,6 +109,15 @@ def until_option(command: Command) -> Command:
 
 _JOURNAL = click.option(
     "-j", "--journal", metavar="PATH", envvar="DULY_JOURNAL", help="The journal's folder. [$DULY_JOURNAL]"
+)
+
+
+_ARCHIVE = click.option(
+    "--archive",
+    metavar="FOLDER",
+    expose_value=False,
+    callback=_read_with_archive,
+    help="Where its archived segments are. [default: where they were moved to]",
 )
 
 

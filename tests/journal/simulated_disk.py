@@ -39,12 +39,13 @@ Call: TypeAlias = Literal[
     "identity",
     "lock",
     "replace",
+    "link",
     "remove",
     "close",
 ]
 
 CHANGES: frozenset[Call] = frozenset(
-    {"make_folder", "create", "write", "sync", "sync_folder", "truncate", "replace", "remove"}
+    {"make_folder", "create", "write", "sync", "sync_folder", "truncate", "replace", "link", "remove"}
 )
 """The calls between which a crash can tell a difference."""
 
@@ -388,6 +389,14 @@ class SimulatedDisk:
                 old.cache.pop(source.name)
                 old.pending.append(Unlink(source.name))
             self._end("replace", fault)
+
+    def link(self, source: Path, target: Path) -> None:
+        with self._mutex:
+            fault = self._begin("link", target)
+            if target.name in self._folder(target.parent).cache:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            self._link(self._folder(target.parent), target.name, self._node(source))
+            self._end("link", fault)
 
     def remove(self, path: Path) -> None:
         with self._mutex:

@@ -85,6 +85,7 @@ class MemoryDisk:
         self._numbers[target] = self._numbers.pop(source)
 
     def remove(self, path: Path) -> None:
+        self._number(path)
         del self._numbers[path]
 
     def close(self, file: int) -> None:
