@@ -25,7 +25,7 @@ from duly.scheduler.instants import in_range
 from duly.scheduler.lookups import Record, about
 from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import WALL_EPOCH, Zone, zone_of
-from duly.tools.describe import describe_definition, describe_entry
+from duly.tools.describe import describe_definition, describe_entry, describe_error
 from duly.tools.exit_codes import BAD, FINE
 from duly.tools.moments import describe_duration, describe_instant, parse_instant
 from duly.tools.now_option import now_option
@@ -216,7 +216,7 @@ def describe_run(run: RunFacts) -> str:
     of = f" of {describe_instant(run.scheduled_at)}" if run.scheduled_at is not None else ", by hand"
     started = f", started {describe_instant(run.started_at)}" if run.started_at is not None else ""
     ended = f" {describe_instant(run.ended_at)}" if run.ended_at is not None else ""
-    error = f": {run.error.type}: {run.error.message}" if run.error is not None else ""
+    error = f": {describe_error(run.error)}" if run.error is not None else ""
     return f"run {run.run_id}{of}{started}, {run.state}{ended}{error}"
 
 

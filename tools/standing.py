@@ -32,7 +32,7 @@ from duly.scheduler.explaining import explain
 from duly.scheduler.periods import period_end, period_start
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import zone_of
-from duly.tools.describe import describe_entry
+from duly.tools.describe import describe_entry, describe_error
 from duly.tools.doctoring import troubles_of
 from duly.tools.exit_codes import BAD, FINE, NEEDS_HELP
 from duly.tools.moments import describe_instant
@@ -106,7 +106,7 @@ def _of_run(name: str, run: Run, found: ScheduleState | None) -> Standing:
             text = f"interrupted ({what}): it can go on, with duly run --resume"
             return Standing(name, "fine", text, run.id)
         case _:
-            error = "its process died" if run.error is None else f"{run.error.type}: {run.error.message}"
+            error = "its process died" if run.error is None else describe_error(run.error)
             return Standing(name, "failed", f"FAILED ({what}): {error}", run.id)
 
 

@@ -236,7 +236,7 @@ def _wrong_state(run: Run, verb: str, why: str) -> WrongRunState:
 
 def _described(run: Run) -> str:
     if run.error is not None:
-        return f"failed with {run.error.type} {run.error.message}".strip()
+        return " ".join(("failed with", *filter(None, (run.error.type, run.error.message))))
     if run.state == "completed":
         return f"completed at {run.ended_at} with {run.result!r}"
     return run.state

@@ -173,6 +173,18 @@ def test_an_entry_is_described(entry: Entry, sentence: str):
     assert describe_entry(entry) == sentence
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ErrorInfo("", "exit status 1"), "exit status 1"),
+        (ErrorInfo("KeyError", ""), "KeyError"),
+        (ErrorInfo("", ""), "no reason was given"),
+    ],
+)
+def test_an_error_is_told_by_what_it_has(error: ErrorInfo, text: str):
+    assert describe_entry(RunFailed(at=AT, run_id=7, error=error)) == f"run 7 failed: {text}"
+
+
 def test_every_kind_of_entry_is_described():
     assert [type(entry) for entry, _ in SENTENCES] == list(ENTRY_CLASSES)
 
