@@ -21,6 +21,7 @@ from duly.journal.entries import (
     Definition,
     Entry,
     EntryLost,
+    ErrorInfo,
     EveryRule,
     ExternalRunRecorded,
     IntervalSkipped,
@@ -53,6 +54,7 @@ from duly.journal.entries import (
     SourceRule,
     TriggerRule,
 )
+from duly.tools.given import LONGEST_COMMAND, as_json, command_of, cut, describe_limits
 from duly.tools.moments import describe_duration, describe_instant
 
 REASONS: dict[SkipReason, str] = {
@@ -133,7 +135,7 @@ def describe_entry(entry: Entry) -> str:  # noqa: PLR0911, PLR0912 - one case fo
         case RunCompleted(run_id=run_id, result=result):
             return f"run {run_id} completed{_of(entry.attempt_id)}{_with(result)}"
         case RunFailed(run_id=run_id, error=error):
-            return f"run {run_id} failed{_of(entry.attempt_id)}: {error.type}: {error.message}"
+            return f"run {run_id} failed{_of(entry.attempt_id)}: {describe_error(error)}"
         case RunInterrupted(run_id=run_id, checkpoint=checkpoint):
             return f"run {run_id} interrupted, can be resumed{_of(entry.attempt_id)}{_with(checkpoint)}"
         case ResumeMarked(run_id=run_id):
@@ -157,9 +159,17 @@ def describe_entry(entry: Entry) -> str:  # noqa: PLR0911, PLR0912 - one case fo
             assert_never(entry)
 
 
+def describe_error(error: ErrorInfo) -> str:
+    """Why a run failed: the error's type, where one was reported, and its message."""
+    return ": ".join(part for part in (error.type, error.message) if part) or "no reason was given"
+
+
 def describe_definition(definition: Definition) -> str:
     """When, what and by which policies; policies that are the default are left out."""
     parts = [f"{describe_trigger(definition.trigger)} -> {definition.target}"]
+    command = command_of(definition.input)
+    if command:
+        parts.append(as_json(cut(command, LONGEST_COMMAND)))
     if definition.target_revision is not None:
         parts.append(f"revision={definition.target_revision}")
     if definition.overlap != "skip":
@@ -168,6 +178,8 @@ def describe_definition(definition: Definition) -> str:
         parts.append(f"misfire={definition.misfire}")
     if definition.lateness.total_seconds() != 60:
         parts.append(f"lateness={describe_duration(definition.lateness)}")
+    if definition.limits:
+        parts.append(describe_limits(definition.limits))
     return " ".join(parts)
 
 

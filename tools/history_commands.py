@@ -6,9 +6,9 @@ written.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import click
 import msgspec
@@ -17,7 +17,8 @@ from duly.journal.entries import TriggerRule
 from duly.projections.history import Row
 from duly.scheduler.audits import Change, FieldChange, changes_of, occurrences_of
 from duly.scheduler.clock import SystemClock
-from duly.tools.describe import describe_entry, describe_trigger
+from duly.tools.describe import describe_entry, describe_error, describe_trigger
+from duly.tools.given import as_json, cut, cut_apart, plain
 from duly.tools.moments import describe_duration, describe_instant, describe_span
 from duly.tools.now_option import now_option
 from duly.tools.options import INSTANT, journal_option, output_options
@@ -115,16 +116,12 @@ def _scheduled(row: Row) -> str:
 
 def _why(row: Row) -> str:
     if row.error is not None:
-        return _short(f"{row.error.type}: {row.error.message}")
+        return cut(describe_error(row.error), LONGEST_CELL)
     seen = f"at least {row.at_least} of them" if row.at_least else ""
     by = f"by {describe_instant(row.superseded_by)}" if row.superseded_by is not None else ""
     detail = "" if row.detail == "IntervalSkipped" else row.detail
     parts = (row.reason, by, detail, seen)
-    return _short(", ".join(part for part in parts if part))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
+    return cut(", ".join(part for part in parts if part), LONGEST_CELL)
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -145,7 +142,19 @@ def _unsigned(change: Change) -> dict[str, str]:
 
 
 def _field(change: FieldChange) -> str:
-    return f"{change.name} {_value(change.was)} -> {_value(change.now)}"
+    if not (isinstance(change.was, Mapping) and isinstance(change.now, Mapping)):
+        return _told(change.name, _value(change.was), _value(change.now))
+    was, now = cast("Mapping[str, object]", change.was), cast("Mapping[str, object]", change.now)
+    names = [name for name in {**was, **now} if name not in was or name not in now or was[name] != now[name]]
+    return "; ".join(_told(f"{change.name}.{name}", _item(was, name), _item(now, name)) for name in names)
+
+
+def _told(name: str, was: str, now: str) -> str:
+    return f"{name} {' -> '.join(cut_apart(was, now, LONGEST_CELL))}"
+
+
+def _item(items: Mapping[str, object], name: str) -> str:
+    return as_json(plain(items[name])) if name in items else "nothing"
 
 
 def _value(value: Any) -> str:
@@ -153,8 +162,8 @@ def _value(value: Any) -> str:
         return describe_duration(value)
     if isinstance(value, TriggerRule):
         return describe_trigger(value)
-    plain = msgspec.to_builtins(value)
-    return _short(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))
+    told = plain(value)
+    return told if isinstance(told, str) else as_json(told)
 
 
 def _change_row(change: Change) -> dict[str, Any]:

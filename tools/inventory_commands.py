@@ -20,11 +20,13 @@ from duly.scheduler.errors import TriggerError
 from duly.scheduler.explaining import unknown_schedule
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import zone_of
-from duly.tools.describe import describe_trigger
+from duly.tools.describe import describe_error, describe_trigger
+from duly.tools.given import command_of, cut, describe_inputs, describe_limits
 from duly.tools.moments import describe_duration, describe_instant, describe_span
 from duly.tools.options import journal_argument, journal_option, output_options
 from duly.tools.output import Output, working
 
+LONGEST_CELL = 40
 STATES = ("pending", "started", "interrupted", "completed", "failed", "abandoned")
 
 
@@ -44,8 +46,8 @@ def schedules(journal: str, deleted: bool, output: Output) -> None:
     if not output.for_people:
         output.rows("duly.schedules/1", {}, "schedules", (_schedule_row(state, one) for one in found))
     elif found:
-        rows = [(one.id, describe_trigger(one.trigger), one.target, _states(one), _next(state, one)) for one in found]
-        output.table(("schedule", "when", "target", "state", "next (UTC)"), rows)
+        rows = [(one.id, describe_trigger(one.trigger), _runs(one), _states(one), _next(state, one)) for one in found]
+        output.table(("schedule", "when", "runs", "state", "next (UTC)"), rows)
     else:
         output.line("there are no schedules")
 
@@ -118,6 +120,12 @@ def _next(state: State, schedule: Schedule[TriggerRule]) -> str:
     return describe_instant(due) if due is not None else "-"
 
 
+def _runs(schedule: Schedule[TriggerRule]) -> str:
+    """What it runs: the command where its input says one, else the target."""
+    command = command_of(schedule.input)
+    return cut(command, LONGEST_CELL) if command else schedule.target
+
+
 def _states(schedule: Schedule[TriggerRule]) -> str:
     states = {
         "deleted": schedule.deleted,
@@ -148,6 +156,9 @@ def _facts(state: State, schedule: Schedule[TriggerRule]) -> dict[str, str]:
         "revision": str(schedule.revision),
         "when": describe_trigger(schedule.trigger),
         "target": f"{schedule.target}{pinned}",
+        "command": command_of(schedule.input),
+        "input": describe_inputs(schedule.input),
+        "limits": describe_limits(schedule.limits),
         "overlap": f"{schedule.overlap}{most}",
         "misfire": schedule.misfire,
         "lateness": describe_duration(schedule.lateness),
@@ -179,7 +190,7 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 def _run_cells(run: Run) -> tuple[object, ...]:
     abandoned = run.state == "abandoned"
-    error = f"{run.error.type}: {run.error.message}" if run.error is not None else ""
+    error = describe_error(run.error) if run.error is not None else ""
     return (
         run.id,
         run.schedule_id or "-",

@@ -33,7 +33,7 @@ from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable
 from duly.tools.upcoming import Upcoming, goes_on
 from duly.tools.upcoming import upcoming as coming
-from duly.tools.visiting import open_as_visitor
+from duly.tools.visiting import acting, open_as_visitor
 
 LARGEST_CRONTAB = 16 * 1024 * 1024
 
@@ -44,7 +44,7 @@ LARGEST_CRONTAB = 16 * 1024 * 1024
 @click.option("--zone", metavar="ZONE", help="Where times without CRON_TZ are meant. [default: this machine's zone]")
 @click.option("--system/--user-form", "system", default=None, help="With or without a user before each command.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--actor", default="", help="Who imports, for the record.")
+@click.option("--actor", help="Who imports, for the record. [default: the user]")
 @output_options
 @click.pass_context
 def import_crontab(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -54,7 +54,7 @@ def import_crontab(  # noqa: PLR0913, PLR0917 - one parameter for each option
     zone: str | None,
     system: bool | None,
     dry_run: bool,
-    actor: str,
+    actor: str | None,
     output: Output,
 ) -> None:
     """Declare each entry of CRONTAB (- for standard input) as a schedule of the journal, which is made if need be.
@@ -69,7 +69,7 @@ def import_crontab(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_system = is_system_crontab(Path(crontab).resolve()) if system is None else system
     parsed = parse_crontab(text, source=source, system=as_system, zone=used_zone)
     refused = list(parsed.problems)
-    outcomes = _preview(parsed, journal, refused) if dry_run else _declare(parsed, journal, actor, refused)
+    outcomes = _preview(parsed, journal, refused) if dry_run else _declare(parsed, journal, acting(actor), refused)
     problems = sorted(refused, key=lambda one: (one.line, one.column))
     if output.for_people:
         if dry_run:

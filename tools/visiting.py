@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterable
 
 from duly.journal import RealDisk
@@ -28,6 +29,16 @@ class LeftToHost:
 
     def runs(self) -> Iterable[tuple[int, str]]:
         return ()
+
+
+def acting(actor: str | None) -> str:
+    """Who acts, for the record: who was named, else the user of this process."""
+    if actor is not None:
+        return actor
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a process need not have a user with a name
+        return ""
 
 
 def open_as_visitor(journal: str, *, actor: str, create: bool) -> Scheduler:

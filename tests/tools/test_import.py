@@ -68,6 +68,35 @@ def test_importing_again_changes_nothing_and_an_edit_is_an_edit(duly: Duly, tmp_
     assert outcomes == ["created", "unchanged", "edited"]
 
 
+def test_blame_names_who_imported_and_what_of_the_command_changed(
+    duly: Duly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LOGNAME", "ann")
+    monkeypatch.setenv("COLUMNS", "200")
+    state, flags = tmp_path / "state", "--exclude-caches --one-file-system --verbose " * 3
+    for text, options in (("--full", []), ("--incremental", []), ("--none", ["--actor", "bob"])):
+        crontab = write(tmp_path, f"# duly: id=backup\n30 2 * * * /usr/bin/backup {flags}{text}\n")
+        assert duly("import", crontab, "-j", state, "--zone", "UTC", *options).code == 0
+    rows = duly("blame", "backup", "-j", state, "--format", "jsonl").rows
+    assert [row["actor"] for row in rows] == ["ann", "ann", "bob"]
+    shown = duly("blame", "backup", "-j", state).out
+    assert 'edited: input.command …--verbose --full" -> …--verbose --incremental"' in shown
+    assert 'edited: input.command …--verbose --incremental" -> …--verbose --none"' in shown
+
+
+def test_an_imported_schedule_is_shown_with_what_it_runs(duly: Duly, tmp_path: Path):
+    duly("import", write(tmp_path, GOOD), "-j", tmp_path / "state", "--zone", "UTC")
+    shown = duly("show", "nightly", "-j", tmp_path / "state").out
+    assert "target    command\ncommand   backup --full\n" in shown
+    assert 'input     stdin="first line\\nsecond\\n", environment={"SHELL": "/bin/sh"}\n' in shown
+    assert "limits    timeout=2h\n" in shown
+    assert "  backup --full  " in duly("schedules", tmp_path / "state").out
+    assert (
+        'created: 30 2 * * * Europe/Berlin fold=first -> command "backup --full" '
+        in duly("log", tmp_path / "state").out
+    )
+
+
 def test_a_malformed_line_is_reported_while_the_good_ones_are_imported(duly: Duly, tmp_path: Path):
     path = write(tmp_path, HALF_BAD)
     answer = duly("import", path, "-j", tmp_path / "state", "--zone", "UTC")
