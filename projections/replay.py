@@ -15,7 +15,6 @@ from duly.journal.judgement import SALVAGE
 from duly.journal.reader import Line, Reader, read
 from duly.projections.fold import fold_entry
 from duly.projections.history import History, Page, page_of
-from duly.projections.indexed import IndexedJournal, entries_about
 from duly.projections.state import NotRecorded, State
 
 
@@ -68,6 +67,8 @@ class ReplayedState(State):
     def occurrences(self, schedule_id: str, *, after: str | None = None, limit: int = 100) -> Page:
         """What became of the schedule's occurrences up to this state; what is due and undecided is not among them, as
         that takes a calendar. Raises NotRecorded, BadCursor."""
+        from duly.projections.indexed import IndexedJournal, entries_about
+
         if schedule_id not in self.by_id:
             raise NotRecorded(f"there is no schedule {schedule_id!r} after entry {self.sequence}")
         history = History(schedule_id)

@@ -7,7 +7,7 @@ a stale line in it costs one look and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -50,6 +50,12 @@ class Queue:
         else:
             heappush(self._heap, (instant, schedule_id))
         self._instants[schedule_id] = instant
+
+    def fill(self, instants: Mapping[str, datetime]) -> None:
+        """Sets the instants of many schedules at once."""
+        self._heap = [*self._heap, *((instant, one) for one, instant in instants.items())]
+        heapify(self._heap)
+        self._instants.update(instants)
 
     def drop(self, schedule_id: str) -> None:
         """Takes the schedule out."""
@@ -119,6 +125,18 @@ class Agenda:
     def queued(self) -> Roster:
         """What waits for a slot alone: held candidates, and what `wait` was told of."""
         return self._queued
+
+    def fill(self, schedules: Iterable[ScheduleState]) -> None:
+        """Looks at all schedules of a state, for the first time."""
+        instants: dict[str, datetime] = {}
+        for schedule in schedules:
+            if schedule.candidate is not None:
+                self.refresh(schedule)
+            elif _is_looked_at(schedule):
+                instant = self._next(schedule)
+                if instant is not None:
+                    instants[schedule.id] = instant
+        self._coming.fill(instants)
 
     def refresh(self, schedule: ScheduleState) -> None:
         """Looks at one schedule anew, after an entry about it."""

@@ -158,8 +158,7 @@ class Scheduler(Polling, Administration, Execution):
         # still sees that the versions differ.
         entries: tuple[Entry, ...] = (*changes, opened, *decide_recovery(self._state, findings, opened.at))
         recorded = self._record_in_chunks(entries, opened.at)
-        for schedule in self._state.by_id.values():
-            self._agenda.refresh(schedule)
+        self._agenda.fill(self._state.by_id.values())
         interrupted = [run for run in self._state.runs_open.values() if run.state == "interrupted"]
         return Recovery(
             created=self._journal.recovery.created,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from heapq import heappop, heappush, nsmallest
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,12 +22,12 @@ from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.runs import run_of
 from duly.scheduler.definitions import check_count
 from duly.scheduler.errors import TriggerError, UnknownRun
-from duly.scheduler.explaining import explain
-from duly.scheduler.explanations import Explanation
-from duly.scheduler.lookups import about
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 from duly.scheduler.waiting import waiting_rows
+
+if TYPE_CHECKING:
+    from duly.scheduler.explanations import Explanation
 
 
 class Upcoming(msgspec.Struct, frozen=True):
@@ -151,6 +152,8 @@ class Inspection(Shell):
                 return 0, []
             return self._state.sequence, waiting_rows(schedule, self._clock.now(), self._source_of)
 
+        from duly.scheduler.lookups import about
+
         through, waiting = self._exclusively(look)
         history = History(schedule_id)
         with self._indexes.lent() as journal:
@@ -163,6 +166,8 @@ class Inspection(Shell):
 
         Raises UnknownSchedule, DefinitionError for a naive instant.
         """
+        from duly.scheduler.explaining import explain
+
         through, now = self._exclusively(lambda: (self._state.sequence, self._clock.now()))
         with self._indexes.lent() as journal:
             return explain(journal, schedule_id, instant, sources=self._sources, now=now, through=through)

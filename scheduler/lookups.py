@@ -6,12 +6,10 @@ the clock, which concern every schedule; what else a story needs of its surround
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
-from threading import Lock
 from typing import TypeAlias, TypeVar
 
 from duly.journal.entries import Entry, ScheduleCreated
@@ -19,7 +17,6 @@ from duly.projections.fold import FIRST_INSTANT
 from duly.projections.indexed import IndexedJournal, NotIndexed, entries_of
 from duly.projections.parts import Parts
 from duly.projections.schedules import ScheduleState
-from duly.scheduler.errors import SchedulerError
 from duly.scheduler.explanations import SlotTaken
 from duly.scheduler.story import MOST_SLOTS, Story
 from duly.scheduler.unknown import unknown_schedule
@@ -28,32 +25,6 @@ T = TypeVar("T")
 Numbered: TypeAlias = tuple[int, Entry]
 Record: TypeAlias = Path | str | IndexedJournal | Iterable[Numbered]
 """A journal: its path, its indexes, or its entries."""
-
-
-class OwnIndexes:
-    """The indexes of the owner's own journal, kept from question to question, and written where a segment is complete.
-
-    One question is answered at a time. After one that failed or was interrupted they are made anew.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = Lock()
-        self._journal: IndexedJournal | None = None
-
-    @contextmanager
-    def lent(self) -> Generator[IndexedJournal]:
-        """The indexed journal, for one question."""
-        with self._lock:
-            journal, self._journal = self._journal, None
-            if journal is None:
-                journal = IndexedJournal(self._path, keep=True)
-            try:
-                yield journal
-            except SchedulerError:
-                self._journal = journal
-                raise
-            self._journal = journal
 
 
 class IndexedSetting:

@@ -22,7 +22,6 @@ import msgspec
 from duly.journal import Journal, UnencodableEntry
 from duly.journal.entries import AttemptCleared, ClockRegressed, Entry, JournalClosed, JournalOpened, TriggerRule
 from duly.projections import Run, State
-from duly.projections.indexed import entries_of_run
 from duly.projections.ranges import range_holding
 from duly.projections.runs import RUN_ENTRIES, recorded_run
 from duly.projections.schedules import ScheduleState, rule_copy
@@ -42,7 +41,7 @@ from duly.scheduler.errors import (
     UnknownSchedule,
 )
 from duly.scheduler.instants import in_range
-from duly.scheduler.lookups import OwnIndexes
+from duly.scheduler.own_indexes import OwnIndexes
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
 from duly.scheduler.triggers import INTERNED, trigger_of
 
@@ -302,6 +301,8 @@ class Shell:
         """A run that has left memory, read from the journal; None if there never was one. Call without the lock."""
         if type(run_id) is not int or not 0 < run_id <= self._journal.durable_sequence:
             return None
+        from duly.projections.indexed import entries_of_run
+
         with self._indexes.lent() as journal:
             return recorded_run(entries_of_run(journal, run_id), run_id)
 

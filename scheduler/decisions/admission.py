@@ -131,7 +131,7 @@ class _Poll:
                 return
             if schedule.paused or schedule.disabled:
                 self._pass_over(turn, due)
-                return
+                break
             if due.capped and not self._jump(turn, due):
                 return
             instant = self._eligible(turn, due)
@@ -147,6 +147,8 @@ class _Poll:
                 self._refuse(turn, instant, refusal.detail, exhausts=admission.exhausts)
             else:
                 self._admit(turn, admission)
+        if turn.due is not None and not turn.due.instants and not self.batch.cut:
+            self.upcoming[schedule.id] = turn.due.upcoming
 
     def _due(self, turn: Turn) -> Due | None:
         """What the schedule has due beyond what this poll decided; None if that cannot be told, which is decided."""
@@ -159,8 +161,6 @@ class _Poll:
             turn.finished = True
             return None
         turn.due = due
-        if not due.instants:
-            self.upcoming[schedule.id] = due.upcoming
         return due
 
     def _pass_over(self, turn: Turn, due: Due) -> None:

@@ -218,6 +218,19 @@ def test_where_the_host_answers_for_targets_what_waits_is_asked_about_again(prog
     ]
 
 
+def test_a_candidate_whose_period_was_spent_is_skipped_by_the_next_poll_where_this_one_was_cut(program: Program):
+    source = EveryMinutes(5)
+    scheduler = program.open(sources=source.factory(), task_slots=1, batch=1)
+    scheduler.start(scheduler.run_now(target="x").id)
+    scheduler.create("daily", OncePer("day", zone="UTC"), target="x")
+    scheduler.create("a", source, target="x")
+    assert program.poll_at(scheduler, "09:01").decisions != ()
+    scheduler.record_external_run("daily", at("07:00"))
+    cut = program.poll_at(scheduler, "09:05")
+    assert ([type(entry).__name__ for _, entry in cut.decisions], cut.more) == (["CandidateHeld"], True)
+    assert [getattr(entry, "reason", None) for _, entry in scheduler.poll().decisions] == ["spent"]
+
+
 def test_after_a_long_downtime_every_poll_is_bounded_and_every_schedule_has_its_turn(program: Program):
     source = EveryMinutes(1)
     scheduler = program.open(sources=source.factory(), task_slots=3, batch=50)
