@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, TypeAlias, TypeGuard, assert_never, cast
 
 from duly.journal.entries import (
@@ -50,14 +50,10 @@ from duly.journal.entries import (
 )
 from duly.projections.facts import RECENT_REQUESTS, Facts, Request
 from duly.projections.folding_runs import fold_run
-from duly.projections.ranges import extended, range_holding
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT, extended, range_holding
 from duly.projections.runs import admitted_run
 from duly.projections.schedules import Block, ScheduleState, may_block
 from duly.projections.snapshot import found_state
-
-FIRST_INSTANT: Final = datetime(1972, 1, 1, tzinfo=UTC)
-LAST_INSTANT: Final = datetime(2101, 1, 1, tzinfo=UTC)
-"""Clock readings outside of these do not count for the highest `at`."""
 
 KEPT_REASONS: Final = frozenset({"overlap", "preflight", "spent", "operator"})
 """Skips that stay decided when the clock steps back behind them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, get_args
 
@@ -21,31 +21,24 @@ from duly.journal.entries import (
     EntryLost,
     Instant,
     JournalOpened,
-    ResumeMarked,
-    RunAbandoned,
+    OccurrenceAdmitted,
     RunAdmittedManually,
-    RunCompleted,
-    RunFailed,
-    RunInterrupted,
-    RunStarted,
     ScheduleCreated,
     kind_of,
 )
 from duly.journal.errors import Error
 from duly.journal.scanning import Place
 from duly.journal.segments import Segment
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.runs import RunEntry
+from duly.projections.slots import OpenRun, Slots
 
 OPENED: Final = kind_of(JournalOpened)
 REGRESSED: Final = kind_of(ClockRegressed)
 RUN_KINDS: Final = tuple(kind_of(kind) for kind in (RunAdmittedManually, *get_args(RunEntry)))
 CREATED: Final = kind_of(ScheduleCreated)
 _LOST: Final = kind_of(EntryLost)
-_TAKING: Final = frozenset(kind_of(kind) for kind in (RunStarted, ResumeMarked))
-_FREEING: Final = frozenset(kind_of(kind) for kind in (RunCompleted, RunFailed, RunInterrupted, RunAbandoned))
-# The readings that count: as the fold has it.
-_FIRST: Final = datetime(1972, 1, 1, tzinfo=UTC)
-_LAST: Final = datetime(2101, 1, 1, tzinfo=UTC)
+_OF_RUNS: Final = {kind_of(kind): kind for kind in (OccurrenceAdmitted, RunAdmittedManually, *get_args(RunEntry))}
 _POSTING: Final = struct.Struct("<4I")
 
 
@@ -100,18 +93,10 @@ def packed(first: int, posting: Posting) -> bytes:
     return _POSTING.pack(posting.sequence - first, posting.offset, posting.size, posting.crc)
 
 
-class Slot(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A task slot that a run holds, and since when."""
-
-    run_id: int
-    schedule_id: str | None
-    since: Instant
-
-
 class Freed(NamedTuple):
     """A task slot that a run held, and until when."""
 
-    slot: Slot
+    slot: OpenRun
     until: datetime
 
 
@@ -125,7 +110,12 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
     """The highest clock reading of all, in range or not."""
     task_slots: int | None = None
     lost: int = 0
-    holding: tuple[Slot, ...] = ()
+    open_runs: tuple[OpenRun, ...] = ()
+
+    @property
+    def holding(self) -> tuple[OpenRun, ...]:
+        """The runs that hold a task slot, in the order in which they took it."""
+        return tuple(run for run in self.open_runs if run.state == "started")
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
@@ -144,6 +134,7 @@ class Facts(msgspec.Struct, gc=False):
     at: Instant
     schedule_id: str | None = None
     run_id: int | None = None
+    attempt_id: int | None = None
     task_slots: int | None = None
 
 
@@ -176,14 +167,12 @@ class Course:
     def __init__(self, before: Moment) -> None:
         self._sequence, self._last_at, self._highest = before.sequence, before.last_at, before.highest
         self._task_slots, self._lost = before.task_slots, before.lost
-        self.holding = {slot.run_id: slot for slot in before.holding}
+        self.slots = Slots(before.open_runs)
 
     @property
     def moment(self) -> Moment:
         """What holds now."""
-        return Moment(
-            self._sequence, self._last_at, self._highest, self._task_slots, self._lost, tuple(self.holding.values())
-        )
+        return Moment(self._sequence, self._last_at, self._highest, self._task_slots, self._lost, self.slots.open_runs)
 
     def apply(self, sequence: int, facts: Facts) -> Freed | None:
         """Folds one entry in, and returns the slot that it freed, or None."""
@@ -194,18 +183,14 @@ class Course:
             return None
         if self._highest is None or at > self._highest:
             self._highest = at
-        if _FIRST <= at < _LAST:
+        if FIRST_INSTANT <= at < LAST_INSTANT:
             self._last_at = at
-        run_id = facts.run_id
-        if run_id is None:
-            if kind == OPENED:
-                self._task_slots = facts.task_slots
-        elif kind in _TAKING:
-            self.holding[run_id] = Slot(run_id, facts.schedule_id, at)
-        elif kind in _FREEING:
-            slot = self.holding.pop(run_id, None)
-            return None if slot is None else Freed(slot, at)
-        return None
+        if kind == OPENED:
+            self._task_slots = facts.task_slots
+        if kind not in _OF_RUNS:
+            return None
+        freed = self.slots.apply(sequence, _OF_RUNS[kind], at, facts.schedule_id, facts.run_id, facts.attempt_id)
+        return None if freed is None else Freed(freed, at)
 
 
 class Part(Protocol):

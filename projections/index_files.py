@@ -1,6 +1,6 @@
 """Index files: `<segment>.index` beside the segment, written as a whole and read in the places that a question needs.
 
-    {"c":"<8 hex>","v":1,"j":"<32 hex>","g":N,"s":N,"p":"<64 hex>","a":N,"n":N,"h":"<64 hex>","o":N,"l":N,"k":N,…}
+    {"c":"<8 hex>","v":2,"j":"<32 hex>","g":N,"s":N,"p":"<64 hex>","a":N,"n":N,"h":"<64 hex>","o":N,"l":N,"k":N,…}
 
 Rules kept here:
 - The header is 512 bytes, padded with spaces and ended by a newline. `c` is as in a line of the journal: the CRC-32 of
@@ -34,7 +34,7 @@ from duly.journal.survey import reader_of
 from duly.projections.index import Block, IndexDoubted, Moment, Postings, encode
 from duly.projections.indexing import Indexing
 
-VERSION: Final = 1
+VERSION: Final = 2
 HEADER: Final = 512
 SUFFIX: Final = ".index"
 NEW: Final = ".index.new"

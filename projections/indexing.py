@@ -31,7 +31,7 @@ from duly.projections.index import (
 
 BLOCK_BYTES: Final = 256 * 1024
 HOLDER_BYTES: Final = 1024
-"""A block is longer where more slots are held: so its moment takes a small part of it at most."""
+"""A block is longer where more runs are open: so its moment takes a small part of it at most."""
 LARGEST: Final = 1 << 32
 """Segments beyond this have no index: the offsets in it have four bytes."""
 
@@ -132,7 +132,7 @@ class Indexing:
 
     def _begin_block(self, offset: int) -> None:
         if self._open is not None:
-            if offset - self._open.offset < max(self._block_bytes, HOLDER_BYTES * len(self._course.holding)):
+            if offset - self._open.offset < max(self._block_bytes, HOLDER_BYTES * len(self._course.slots)):
                 return
             self._blocks.append(self._open)
         # Its readings are not known yet.

@@ -8,11 +8,14 @@ gap between them (and that counts as decided: a lost early run is the price, nev
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 MOST = 16
+FIRST_INSTANT: Final = datetime(1972, 1, 1, tzinfo=UTC)
+LAST_INSTANT: Final = datetime(2101, 1, 1, tzinfo=UTC)
+"""Clock readings outside of these do not count for the highest `at`."""
 
 Range: TypeAlias = tuple[datetime, datetime]
 Ranges: TypeAlias = tuple[Range, ...]

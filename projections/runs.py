@@ -141,15 +141,18 @@ def occurrence_id(schedule_id: str, scheduled_at: datetime) -> str:
 
 def contradiction(run: Run, entry: RunEntry) -> str:
     """Why the entry cannot follow on the run's state, or "" where it can."""
-    kind = type(entry)
-    if kind not in TRANSITIONS[run.state]:
-        return f"run {run.id} is {run.state}"
+    return objection(run.id, run.state, run.attempt_id, type(entry), getattr(entry, "attempt_id", None))
+
+
+def objection(run_id: int, state: RunState, active: int | None, kind: type[RunEntry], given: int | None) -> str:
+    """Why an entry of this kind, about the attempt `given`, cannot follow where `active` is the ACTIVE attempt."""
+    if kind not in TRANSITIONS[state]:
+        return f"run {run_id} is {state}"
     if kind is RunStarted or kind is RunNoted or kind is RunAbandoned:
         return ""
-    if isinstance(entry, ResumeMarked):
-        return f"run {run.id} still has the ACTIVE attempt {run.attempt_id}" if run.attempt_id is not None else ""
-    given: int | None = getattr(entry, "attempt_id", None)
-    return "" if given == run.attempt_id else f"run {run.id} has the ACTIVE attempt {run.attempt_id}, not {given}"
+    if kind is ResumeMarked:
+        return f"run {run_id} still has the ACTIVE attempt {active}" if active is not None else ""
+    return "" if given == active else f"run {run_id} has the ACTIVE attempt {active}, not {given}"
 
 
 def advanced(run: Run, sequence: int, entry: RunEntry) -> Run:  # noqa: PLR0911 - one return for each kind

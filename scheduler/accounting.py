@@ -18,9 +18,8 @@ import msgspec
 
 from duly.journal import read
 from duly.journal.entries import CalendarChanged, ClockRegressed, Entry, EntryLost, JournalOpened, ScheduleCreated
-from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Reign, Row
-from duly.projections.ranges import range_holding
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT, range_holding
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, checked_next_after

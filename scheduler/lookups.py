@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from duly.journal.entries import Entry, ScheduleCreated
-from duly.projections.fold import FIRST_INSTANT
 from duly.projections.indexed import IndexedJournal, NotIndexed, entries_of
 from duly.projections.parts import Parts
+from duly.projections.ranges import FIRST_INSTANT
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.explanations import SlotTaken
 from duly.scheduler.story import MOST_SLOTS, Story
@@ -72,7 +72,7 @@ class IndexedSetting:
         ]
         return [*freed, *taken][-MOST_SLOTS:]
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, sequence: int, entry: Entry) -> None:
         """Nothing: the index knows every entry already."""
 
 

@@ -14,8 +14,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from duly.journal.entries import ClockRegressed, Entry, EntryLost, IntervalSkipped, ScheduleCreated, kind_of
-from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Reign, Row
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT
 from duly.scheduler.accounting import is_kept
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.instants import in_range

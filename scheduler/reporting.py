@@ -16,8 +16,8 @@ from typing import Final, Literal, NamedTuple
 from duly.journal import Reader
 from duly.journal.entries import ClockRegressed, Entry, IntervalSkipped
 from duly.journal.errors import UnconfirmedGone
-from duly.projections.fold import FIRST_INSTANT
 from duly.projections.history import Row
+from duly.projections.ranges import FIRST_INSTANT
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.errors import DefinitionError, TriggerError
@@ -232,7 +232,7 @@ class _Reporting:
         for sequence, entry in self._entries():
             if sequence > through:
                 break
-            setting.apply(entry)
+            setting.apply(sequence, entry)
             if isinstance(entry, ClockRegressed):
                 for story in stories.values():
                     story.follow(sequence, entry)

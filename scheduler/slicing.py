@@ -37,7 +37,7 @@ from duly.journal.entries import (
     ScheduleRebaselined,
 )
 from duly.projections import State
-from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.runs import RunEntry
 
 DECIDED: Final = (OccurrenceAdmitted, OccurrenceSkipped, OccurrenceSuperseded, IntervalSkipped, CandidateHeld)

@@ -14,8 +14,6 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Final, Protocol
 
-import msgspec
-
 from duly.journal.entries import (
     CandidateHeld,
     ClockRegressed,
@@ -24,26 +22,21 @@ from duly.journal.entries import (
     ExternalRunRecorded,
     IntervalSkipped,
     JournalOpened,
+    OccurrenceAdmitted,
     OccurrenceSkipped,
-    ResumeMarked,
-    RunAbandoned,
     RunAdmittedManually,
-    RunCompleted,
-    RunFailed,
-    RunInterrupted,
-    RunStarted,
     ScheduleCreated,
     ScheduleRebaselined,
 )
-from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Row
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.runs import RunEntry
+from duly.projections.slots import OpenRun, Slots
 from duly.scheduler.explanations import Became, Revision, RunFacts, SlotTaken, Step, Voided, facts_of
 
 MOST_SLOTS: Final = 100
 """How many runs that held a task slot are told of one occurrence: the newest."""
 _STEPS_BACK: Final = (ClockRegressed, ScheduleRebaselined)
-_FREEING: Final = (RunCompleted, RunFailed, RunInterrupted, RunAbandoned)
 
 
 class Thread:
@@ -92,7 +85,7 @@ class Surroundings(Protocol):
         """The task slots that were taken at any time from `since` to `until`, the newest of them."""
         ...
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, sequence: int, entry: Entry) -> None:
         """Folds one entry in."""
         ...
 
@@ -105,7 +98,7 @@ class Setting:
         self.last_at = FIRST_INSTANT
         self.opened: JournalOpened | None = None
         self.lost = 0
-        self.holding: dict[int, SlotTaken] = {}
+        self.open_runs = Slots()
         self._freed: deque[SlotTaken] = deque(maxlen=MOST_SLOTS)
 
     @property
@@ -116,9 +109,9 @@ class Setting:
     @property
     def taken(self) -> int:
         """How many of them are taken."""
-        return len(self.holding)
+        return len(self.open_runs.holding)
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, sequence: int, entry: Entry) -> None:
         """Folds one entry in."""
         if isinstance(entry, EntryLost):
             self.lost += 1
@@ -129,18 +122,21 @@ class Setting:
             self.opened = entry
         elif isinstance(entry, ScheduleCreated):
             self.ids.add(entry.schedule_id)
-        elif isinstance(entry, RunStarted | ResumeMarked):
-            self.holding[entry.run_id] = SlotTaken(run_id=entry.run_id, schedule_id=entry.schedule_id, since=entry.at)
-        elif isinstance(entry, _FREEING):
-            held = self.holding.pop(entry.run_id, None)
-            if held is not None:
-                self._freed.append(msgspec.structs.replace(held, until=entry.at))
+        elif isinstance(entry, OccurrenceAdmitted | RunAdmittedManually | RunEntry):
+            run_id, attempt_id = getattr(entry, "run_id", None), getattr(entry, "attempt_id", None)
+            freed = self.open_runs.apply(sequence, type(entry), entry.at, entry.schedule_id, run_id, attempt_id)
+            if freed is not None:
+                self._freed.append(_slot(freed, entry.at))
 
     def slots(self, since: datetime, until: datetime) -> list[SlotTaken]:
         """The task slots that were taken at any time from `since` to `until`, the newest of them."""
         freed = [one for one in self._freed if one.until is not None and one.until >= since]
-        taken = [one for one in self.holding.values() if one.since <= until]
+        taken = [_slot(one) for one in self.open_runs.holding.values() if one.since <= until]
         return [*freed, *taken][-MOST_SLOTS:]
+
+
+def _slot(run: OpenRun, until: datetime | None = None) -> SlotTaken:
+    return SlotTaken(run_id=run.run_id, schedule_id=run.schedule_id, since=run.since, until=until)
 
 
 class Story:
@@ -161,7 +157,7 @@ class Story:
 
     def apply(self, sequence: int, entry: Entry) -> None:
         """Folds one entry in, also into the setting."""
-        self.setting.apply(entry)
+        self.setting.apply(sequence, entry)
         self.follow(sequence, entry)
 
     def follow(self, sequence: int, entry: Entry) -> None:

@@ -22,8 +22,8 @@ from duly.journal.entries import (
     RunAdmittedManually,
     ScheduleCreated,
 )
-from duly.projections.fold import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.history import History, Row
+from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT
 from duly.projections.runs import RunEntry
 from duly.projections.schedules import ScheduleState
 from duly.projections.state import State

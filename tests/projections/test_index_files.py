@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from duly.journal import Journal, JournalCorrupt, Reader
-from duly.journal.entries import ClockRegressed, Entry, EntryLost, RunCompleted, RunStarted
+from duly.journal.entries import ClockRegressed, Entry, EntryLost, OccurrenceAdmitted, RunCompleted, RunStarted
 from duly.journal.rewriting import Saved, encode_saved
 from duly.journal.segments import REWRITE
-from duly.projections.index import Moment, Slot
+from duly.projections.index import Moment
 from duly.projections.indexed import IndexedJournal, NotIndexed, index_journal
+from duly.projections.slots import OpenRun
 from tests.projections.entry_strategies import histories
 from tests.projections.samples import DAY, admitted, at, completed, created, opened, regressed, started
 from tests.projections.segmented import (
@@ -124,8 +125,13 @@ def moments_by_reading(told: Told) -> list[Moment]:
         ran = {entry.run_id: entry for entry in seen.values() if isinstance(entry, RunStarted)}
         ended = {entry.run_id for entry in seen.values() if isinstance(entry, RunCompleted)}
         readings = [at("09:00"), *(entry.at for entry in seen.values())]
-        holding = tuple(Slot(run, one.schedule_id, one.at) for run, one in ran.items() if run not in ended)
-        expected.append(Moment(through, readings[-1], max(readings), 4, 0, holding))
+        holding = [OpenRun(run, one.schedule_id, "started", one.at) for run, one in ran.items() if run not in ended]
+        idle = [
+            OpenRun(run, one.schedule_id, "pending", one.at)
+            for run, one in seen.items()
+            if isinstance(one, OccurrenceAdmitted) and run not in ran
+        ]
+        expected.append(Moment(through, readings[-1], max(readings), 4, 0, (*holding, *idle)))
     return expected
 
 
