@@ -9,8 +9,9 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -18,16 +19,17 @@ import msgspec
 
 from duly import journal as journals
 from duly.journal import RealDisk
-from duly.journal.entries import ClockJumped, ClockRegressed, JournalOpened
+from duly.journal.entries import ClockJumped, ClockRegressed, JournalClosed, JournalOpened
 from duly.journal.mark import read_mark
 from duly.journal.operating_system import NETWORK_FILE_SYSTEMS
-from duly.projections import State
+from duly.projections import Run, State
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.turns import deadline
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import tzdata_version
+from duly.tools.describe import describe_error
 from duly.tools.moments import describe_duration, describe_instant
 from duly.tools.wording import counted, lost_entries
 
@@ -38,6 +40,8 @@ or blocked."""
 PATIENCE: Final = timedelta(minutes=10)
 """How long after its deadline an occurrence may be undecided."""
 LONG_RUN: Final = timedelta(days=1)
+FAILURES: Final = 3
+"""How many runs in a row have to come to nothing."""
 LEAST_FREE: Final = 256 * 1024 * 1024
 """Bytes: four segments."""
 TOLERANCE: Final = timedelta(minutes=5)
@@ -76,18 +80,26 @@ def examine(path: Path | str, now: datetime, *, long_run: timedelta = LONG_RUN) 
         troubles.append(Trouble(code="torn", gravity="bad", text=text, remedy=f"duly ctl settle -j {place}"))
     elif mark is None or mark.sequence < found.sequence:
         at = "is missing or torn" if mark is None else f"stands at {mark.sequence}"
-        text = f"HEAD {at}, and the record ends at {found.sequence}: its end is not proven durable"
+        text = (
+            f"HEAD {at}, and the record ends at {found.sequence}: its end is not proven durable, and newer entries may "
+            f"be gone. First copy the folder, and compare with your last anchor: duly verify {place} --expect ANCHOR. "
+            "Then make this its end"
+        )
         troubles.append(Trouble(code="head-behind", gravity="bad", text=text, remedy=f"duly ctl settle -j {place}"))
-    state = State()
-    for record in journals.read(folder):
+    state, last = State(), None
+    for record in journals.Reader(folder, partial=True).records():
         troubles.extend(_of_the_past(record.sequence, record.entry, place))
         state.apply(record.sequence, record.entry)
+        last = record.entry
     troubles.extend(_of_the_record(state, place))
     troubles.extend(_of_the_versions(state))
     troubles.extend(_of_the_clock(state, now))
-    for schedule in state.by_id.values():
-        if not schedule.deleted:
-            troubles.extend(troubles_of(schedule, now, place))
+    living = [schedule for schedule in state.by_id.values() if not schedule.deleted]
+    ailing = [trouble for schedule in living for trouble in troubles_of(schedule, now, place)]
+    if isinstance(last, JournalClosed) and any(trouble.code == "starving" for trouble in ailing):
+        troubles.append(_without_owner(last, place))
+    troubles.extend(ailing)
+    troubles.extend(_of_failures(state, living, place))
     troubles.extend(_of_runs(state, now, long_run, place))
     return tuple(troubles)
 
@@ -174,11 +186,36 @@ def troubles_of(schedule: ScheduleState, now: datetime, place: str) -> Iterator[
     elif schedule.live:
         waits = _waits_since(schedule, now)
         if waits is not None:
-            text = (
-                f"{name} is starving: {describe_instant(waits)} is due and undecided. Start its host; or give up what "
-                "is due"
-            )
+            text = f"{name}: {describe_instant(waits)} is due and undecided. Start its host; or give up what is due"
             yield Trouble(code="starving", gravity="help", text=text, remedy=moved, schedule_id=name)
+
+
+def _without_owner(closed: JournalClosed, place: str) -> Trouble:
+    by = f", when {closed.actor} closed it" if closed.actor else ""
+    text = (
+        f"nobody has owned the journal since {describe_instant(closed.at.replace(microsecond=0))}{by}: start its host"
+    )
+    return Trouble(code="no-owner", gravity="help", text=text, remedy=f"duly log {place} -n 1")
+
+
+def _of_failures(state: State, schedules: Iterable[ScheduleState], place: str) -> Iterator[Trouble]:
+    """The schedules of which the last runs that ended, `FAILURES` or more, came to nothing."""
+    ended: dict[str, list[Run]] = {}
+    for run in state.runs():
+        if run.schedule_id is not None and run.state in ("completed", "failed", "abandoned"):
+            ended.setdefault(run.schedule_id, []).append(run)
+    for schedule in schedules:
+        runs = ended.get(schedule.id, [])
+        row = list(takewhile(lambda run: run.state != "completed", reversed(runs)))
+        if len(row) < FAILURES:
+            continue
+        many = f"all of its last {len(row)} runs" if len(row) == len(runs) else f"its last {len(row)} runs"
+        error = describe_error(row[0].error) if row[0].error is not None else "abandoned"
+        text = f"{schedule.id}: {many} came to nothing, the latest, run {row[0].id}, with: {error}"
+        remedy = f"duly runs {place} -s {shlex.quote(schedule.id)} -n {len(row)}"
+        yield Trouble(
+            code="failing", gravity="bad", text=text, remedy=remedy, schedule_id=schedule.id, run_id=row[0].id
+        )
 
 
 def _rounded(duration: timedelta) -> str:

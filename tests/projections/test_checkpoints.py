@@ -254,6 +254,15 @@ def test_a_state_of_another_moment_is_not_saved():
         save_checkpoint(disk, PATH, journal.journal_id, journal.position, State())
 
 
+def test_a_checkpoint_is_made_of_what_is_durable_alone():
+    disk = ready()
+    # Without HEAD the last line is proven by nothing, and its own `d` says how far the others are.
+    disk.remove(PATH / "HEAD")
+    assert follow_checkpoint(disk, PATH) < len(ENTRIES)
+    state, taken, _ = opened_state(disk)
+    assert (state.digest(), taken < len(ENTRIES)) == (WHOLE, True)
+
+
 def test_lines_that_end_early_are_no_state():
     lines = list(encode_state(replayed(ENTRIES)))
     for count in range(len(lines)):
