@@ -37,7 +37,7 @@ OPENED: Final = kind_of(JournalOpened)
 REGRESSED: Final = kind_of(ClockRegressed)
 RUN_KINDS: Final = tuple(kind_of(kind) for kind in (RunAdmittedManually, *get_args(RunEntry)))
 CREATED: Final = kind_of(ScheduleCreated)
-_LOST: Final = kind_of(EntryLost)
+LOST: Final = kind_of(EntryLost)
 _OF_RUNS: Final = {kind_of(kind): kind for kind in (OccurrenceAdmitted, RunAdmittedManually, *get_args(RunEntry))}
 _POSTING: Final = struct.Struct("<4I")
 
@@ -119,12 +119,13 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Some lines of a segment: the first one's offset, the moment before it, and the clock readings in them."""
+    """Some lines of a segment: the first one's offset, the moment before it, and the clock readings in them, None where
+    all of their entries are lost."""
 
     offset: int
     before: Moment
-    earliest: Instant
-    latest: Instant
+    earliest: Instant | None
+    latest: Instant | None
 
 
 class Facts(msgspec.Struct, gc=False):
@@ -178,7 +179,7 @@ class Course:
         """Folds one entry in, and returns the slot that it freed, or None."""
         self._sequence = sequence
         kind, at = facts.kind, facts.at
-        if kind == _LOST:
+        if kind == LOST:
             self._lost += 1
             return None
         if self._highest is None or at > self._highest:

@@ -19,6 +19,7 @@ from duly.journal.scanning import Place
 from duly.journal.segments import Segment
 from duly.projections.index import (
     CREATED,
+    LOST,
     Block,
     Course,
     Facts,
@@ -102,7 +103,6 @@ class Indexing:
         self._begin_block(offset)
         line, sequence, first = cut.line, end.next - len(cut.facts), self.start.next
         place = line.index(_ENTRIES, BODY) + len(_ENTRIES)
-        earliest = latest = cut.facts[0].at
         for facts, raw in zip(cut.facts, cut.raws, strict=True):
             data = bytes(raw)
             # Only separators stand between two entries: so the first place that holds these bytes is the entry's.
@@ -110,13 +110,9 @@ class Indexing:
             posting = Posting(sequence, offset + place, len(data), crc32(data, self._seed))
             self._list_of(facts).extend(packed(first, posting))
             place += len(data)
-            if facts.at < earliest:
-                earliest = facts.at
-            elif facts.at > latest:
-                latest = facts.at
             self._course.apply(sequence, facts)
             sequence += 1
-        self._widen_block(earliest, latest)
+        self._widen_block([facts.at for facts in cut.facts if facts.kind != LOST])
         self.last_line = offset
         self.end = end
 
@@ -139,10 +135,15 @@ class Indexing:
         self._open = None
         self._offset, self._moment = offset, self._course.moment
 
-    def _widen_block(self, earliest: datetime, latest: datetime) -> None:
+    def _widen_block(self, readings: list[datetime]) -> None:
         block = self._open
         if block is None:
-            self._open = Block(self._offset, self._moment, earliest, latest)
+            self._open = block = Block(self._offset, self._moment, None, None)
+        if not readings:
+            return
+        earliest, latest = min(readings), max(readings)
+        if block.earliest is None or block.latest is None:
+            self._open = Block(block.offset, block.before, earliest, latest)
         elif earliest < block.earliest or latest > block.latest:
             self._open = Block(block.offset, block.before, min(earliest, block.earliest), max(latest, block.latest))
 

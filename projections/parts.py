@@ -24,6 +24,7 @@ from duly.journal.format import crc_fits
 from duly.journal.scanning import UNDECODABLE
 from duly.journal.survey import reading
 from duly.projections.index import (
+    LOST,
     OPENED,
     REGRESSED,
     RUN_KINDS,
@@ -170,14 +171,16 @@ class Parts:
         """The first entry whose clock reading is not before the instant; one more than the last if there is none."""
         for part in self._parts:
             for stretch in self._stretches(part):
-                if stretch.block.latest >= instant:
+                latest = stretch.block.latest
+                if latest is not None and latest >= instant:
                     return next(sequence for sequence, at in self._readings(stretch) if at >= instant)
         return self.last + 1
 
     def last_until(self, instant: datetime) -> int:
         """The last entry whose clock reading is not after the instant; 0 if there is none."""
         for stretch in self._back_from(self.last):
-            if stretch.block.earliest <= instant:
+            earliest = stretch.block.earliest
+            if earliest is not None and earliest <= instant:
                 return max(sequence for sequence, at in self._readings(stretch) if at <= instant)
         return 0
 
@@ -206,7 +209,8 @@ class Parts:
     def _readings(self, stretch: _Stretch) -> Iterator[tuple[int, datetime]]:
         for line in self._lines(stretch):
             for sequence, facts in enumerate(line.e, line.s):
-                yield sequence, facts.at
+                if facts.kind != LOST:
+                    yield sequence, facts.at
 
     def _lines(self, stretch: _Stretch) -> list[FactsLine]:
         part, block, end = stretch

@@ -15,6 +15,7 @@ from duly.journal.judgement import SALVAGE
 from duly.journal.reader import Line, Reader, read
 from duly.projections.fold import fold_entry
 from duly.projections.history import History, Page, page_of
+from duly.projections.readings import is_until
 from duly.projections.state import NotRecorded, State
 
 
@@ -120,10 +121,10 @@ class ReplayedState(State):
 
 
 def last_sequence(path: Path | str, until: int | datetime) -> int:
-    """The sequence that `until` means: itself, or of an instant the last entry whose `at` is not later, 0 if there is
-    none. Clocks go back, so that an entry before it may well have a later `at`. Raises NaiveInstant."""
+    """The sequence that `until` means: itself, or of an instant the last entry whose reading is not later, 0 if none
+    is. Clocks go back, so that an entry before it may well have a later `at`. Raises NaiveInstant."""
     if isinstance(until, int):
         return until
     if until.utcoffset() is None:
         raise NaiveInstant(f"until: {until!r} is naive: it names no instant. Give it a time zone, UTC for example.")
-    return max((record.sequence for record in read(path) if record.entry.at <= until), default=0)
+    return max((record.sequence for record in read(path) if is_until(record.entry, until)), default=0)

@@ -21,6 +21,7 @@ from duly.journal import Disk, Reader, RealDisk
 from duly.journal.making import new_journal
 from duly.journal.references import Renumbering
 from duly.projections import State
+from duly.projections.readings import is_since, is_until
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.drafting import ACTOR, COVERED, Batch, Draft
 from duly.scheduler.engine import EngineCheck, check_lines
@@ -174,7 +175,7 @@ class _Source:
 
     def _last_not_later(self, until: datetime) -> int:
         return max(
-            (first + n for first, batch in self._all() for n, entry in enumerate(batch) if entry.at <= until),
+            (first + n for first, batch in self._all() for n, entry in enumerate(batch) if is_until(entry, until)),
             default=0,
         )
 
@@ -201,7 +202,7 @@ def _reaches(first: int, batch: Batch, since: int | datetime | None) -> bool:
         return True
     if isinstance(since, int):
         return first + len(batch) > since
-    return any(entry.at >= since for entry in batch)
+    return any(is_since(entry, since) for entry in batch)
 
 
 class _Comparison:

@@ -19,6 +19,7 @@ import msgspec
 from duly.journal import Record, read
 from duly.journal.entries import ENTRY_CLASSES, OccurrenceAdmitted, RunAdmittedManually, kind_of
 from duly.journal.following import Following
+from duly.projections.readings import is_since
 from duly.projections.replay import last_sequence
 from duly.scheduler.explaining import unknown_schedule
 from duly.tools.describe import describe_entry
@@ -140,7 +141,7 @@ class Choice:
 
     def of(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
-            if self.begin is not None and record.entry.at < self.begin:
+            if self.begin is not None and not is_since(record.entry, self.begin):
                 continue
             self.begin = None
             if self._is_wanted(record):

@@ -361,12 +361,11 @@ def test_any_entries_at_all_are_found_by_their_schedule_and_by_their_moment(entr
     if entries:
         assert indexes.ask(lambda parts: (parts.last, parts.moment().lost)) == (len(entries), lost)
         middle = entries[len(entries) // 2].at
-        assert indexes.ask(lambda parts: parts.first_since(middle)) == next(
-            sequence for sequence, entry in enumerate(entries, 1) if entry.at >= middle
-        )
-        assert indexes.ask(lambda parts: parts.last_until(middle)) == max(
-            sequence for sequence, entry in enumerate(entries, 1) if entry.at <= middle
-        )
+        readings = [(n, entry.at) for n, entry in enumerate(entries, 1) if not isinstance(entry, EntryLost)]
+        since = next((sequence for sequence, reading in readings if reading >= middle), len(entries) + 1)
+        until = max((sequence for sequence, reading in readings if reading <= middle), default=0)
+        assert indexes.ask(lambda parts: parts.first_since(middle)) == since
+        assert indexes.ask(lambda parts: parts.last_until(middle)) == until
 
 
 def sequences_of(indexes: IndexedJournal, name: str) -> list[int]:

@@ -234,6 +234,21 @@ def test_what_is_left_out_leaves_its_clock_reading_where_the_record_depends_on_i
     assert engine_check(found.path).ok
 
 
+def test_where_an_entry_was_lost_no_instant_begins_and_none_ends(tmp_path: Path):
+    """The reading of a salvage is later than all around it."""
+    with Journal.open(tmp_path / "lost", now=NOW) as journal:
+        for n in range(3):
+            journal.append([ClockJumped(at=NOW + timedelta(hours=n), ahead=timedelta(hours=1))], NOW)
+            journal.append([EntryLost(at=NOW + timedelta(hours=99))], NOW)
+    total = replay(tmp_path / "lost").sequence
+    found = export(tmp_path / "lost", tmp_path / "copy", NOW, since=NOW + timedelta(hours=2))
+    assert (found.first, found.last) == (total - 1, total)
+    assert replay(tmp_path / "lost", until=NOW + timedelta(hours=2)).sequence == total - 1
+    assert replay(tmp_path / "lost", until=NOW + timedelta(hours=99)).sequence == total - 1
+    export(tmp_path / "lost", tmp_path / "until", NOW, until=NOW + timedelta(hours=2))
+    assert replay(tmp_path / "until").lost == 2
+
+
 def test_a_record_that_lost_entries_is_exported_whole(recorded: Path, tmp_path: Path):
     with Journal.open(tmp_path / "lost", now=NOW) as journal:
         for _, batch in batches(recorded)[:12]:

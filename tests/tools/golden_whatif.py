@@ -1,4 +1,4 @@
-"""Golden outputs of what supposes and compares: whatif, the engine check, diff and simulate.
+"""Golden outputs of what supposes and compares: whatif, the engine check, diff and simulate; and of a log with a hole.
 
 JOURNAL is that of `recorded`, EVENTFUL the one that it goes on from, SALVAGED a salvage of JOURNAL with a hole, CRONTAB
 a small one. `python -m tests.tools.golden_whatif` prints them anew into tests/tools/golden_whatif/; what changed is
@@ -48,6 +48,8 @@ COMMANDS: dict[str, list[str]] = {
     "whatif-of-a-salvage": ["whatif", "SALVAGED"],
     "whatif.json": ["whatif", "EVENTFUL", "--set", "nightly.misfire=skip", "--json"],
     "whatif.jsonl": ["whatif", "EVENTFUL", "--set", "task_slots=3", "--format", "jsonl"],
+    "log-of-a-salvage": ["log", "SALVAGED", "--since", "2026-03-29T17:00:00Z"],
+    "log-of-a-salvaged-schedule": ["log", "SALVAGED", "-s", "capped", "--since", "2026-03-29T17:00:00Z"],
     "diff-equal": ["diff", "JOURNAL", "JOURNAL"],
     "diff-goes-on": ["diff", "EVENTFUL", "JOURNAL"],
     "diff-goes-on.json": ["diff", "EVENTFUL", "JOURNAL", "--json"],
