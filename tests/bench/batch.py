@@ -25,9 +25,9 @@ def measure(case: Measured) -> Iterator[Line]:
     per = {peer: _decisions(scene) for peer, scene in scenes.items()}
     entries = _entries(MixedScene(_made(case.folder / "entries"), due, due))
     journal = Journal.open(case.folder / "journal")
-    before = _written()
+    before = _size(journal.path)
     journal.append(entries, START)
-    size = _written() - before
+    size = _size(journal.path) - before
     yield from alternate(
         [
             *(Contender(peer, scene.poll, scene.rearm, per[peer]) for peer, scene in scenes.items()),
@@ -66,15 +66,14 @@ def _entries(scene: MixedScene) -> list[Entry]:
 
 def _bytes(scene: Scene) -> int:
     scene.rearm()
-    before = _written()
+    before = _size(scene.scheduler.path)
     scene.poll()
-    return _written() - before
+    return _size(scene.scheduler.path) - before
 
 
-def _written() -> int:
-    """How many bytes this process has passed to write so far."""
-    found = Path("/proc/self/io").read_text(encoding="ascii").split()
-    return int(found[found.index("wchar:") + 1])
+def _size(journal: Path) -> int:
+    """How many bytes the journal's segments have."""
+    return sum(segment.stat().st_size for segment in journal.glob("*.jsonl"))
 
 
 def polled(path: Path, due: int) -> tuple[Callable[[], object], Callable[[], object]]:

@@ -7,7 +7,6 @@ journal, `apscheduler` holds as many jobs in memory.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from duly import ManualClock, Scheduler
-from tests.bench.measuring import Case, Line, Measured, resident, run_axis
+from tests.bench.measuring import Case, Line, Measured, resident, run_axis, timed
 from tests.bench.scenes import START, idle
 
 CASES = [Case(peer, {"schedules": 100_000}) for peer in ("duly", "duly-opened", "apscheduler")]
@@ -34,9 +33,8 @@ def measure(case: Measured) -> Iterator[Line]:
     held = resident() - before
     yield {"peer": case.name, "value": held / schedules, "unit": "bytes"}
     yield {"peer": case.name, "value": (len(gc.get_objects()) - objects) / schedules, "unit": "gc objects"}
-    begun = time.perf_counter()
     gc.collect()
-    yield {"peer": case.name, "seconds": time.perf_counter() - begun, "unit": "full collection"}
+    yield {"peer": case.name, **timed(gc.collect), "unit": "full collection"}
     del kept, warm
 
 
@@ -65,17 +63,7 @@ def reopened(case: Measured) -> Callable[[int], object]:
 
 
 def register(folder: Path, count: int) -> None:
-    """Registers in a process of its own: what it needed must not count."""
-    import multiprocessing
-
-    child = multiprocessing.get_context("spawn").Process(target=_register, args=(folder, count))
-    child.start()
-    child.join()
-    if child.exitcode:
-        raise RuntimeError(f"registering {count} schedules ended with {child.exitcode}")
-
-
-def _register(folder: Path, count: int) -> None:
+    """Schedules for another process."""
     with Scheduler.open(folder, clock=ManualClock(START)) as scheduler:
         scheduler.create_many(list(idle(0, count)))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -54,7 +55,12 @@ class Measured(NamedTuple):
         if not kept.exists():
             made = self.shared / f"{name}.making"
             shutil.rmtree(made, ignore_errors=True)
-            seed(made)
+            # In a process of its own: the memory that it needed, and gave back, would be used again unseen.
+            child = multiprocessing.get_context("fork").Process(target=seed, args=(made,))
+            child.start()
+            child.join()
+            if child.exitcode:
+                raise RuntimeError(f"seeding {name} ended with {child.exitcode}")
             made.rename(kept)
         copy = self.folder / name
         shutil.copytree(kept, copy)

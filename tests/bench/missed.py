@@ -58,11 +58,13 @@ def measure(case: Measured) -> Iterator[Line]:
     )
     clock.advance(timedelta(minutes=minutes))
     CountedSource.asked = 0
+    began = time.process_time()
     first, whole, sizes = _caught_up(scheduler, schedules)
+    used = time.process_time() - began
     if case.name.startswith("calls"):
         yield {"peer": "duly", "value": CountedSource.asked / schedules, "unit": "calls", "cap": SCAN_CAP}
         return
-    yield {"peer": "duly", "seconds": whole / schedules}
+    yield {"peer": "duly", "seconds": whole / schedules, "cpu_seconds": used / schedules}
     if case.name == "long downtime":
         yield {"peer": "first poll", "seconds": first}
         yield {"peer": "all polls", "seconds": whole, "polls": len(sizes)}

@@ -1,6 +1,7 @@
 """All measurements, and then the table: what `make bench` runs.
 
-`python -m tests.bench.run [--rounds N] [--scale F] [--peers FOLDER] [--only AXIS,…] [--save FILE]`. With a folder of
+`python -m tests.bench.run [--rounds N] [--scale F] [--peers FOLDER] [--only SCRIPT,…] [--note TEXT]
+[--save FILE]`. With a folder of
 peers, its scripts run too, in its own environment, into which duly must be installed; they measure duly through
 tests/bench/adapter.py.
 """
@@ -54,13 +55,14 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--peers", type=Path, help="a folder of peer measurements")
     parser.add_argument("--only", default="", help="scripts, with commas between them")
+    parser.add_argument("--note", default="", help="what else is to be known, for the page")
     parser.add_argument("--save", type=Path, default=DATA / "results.jsonl")
     given = parser.parse_args()
     DATA.mkdir(parents=True, exist_ok=True)
     given.save.parent.mkdir(parents=True, exist_ok=True)
     only = set(filter(None, given.only.split(",")))
     with given.save.open("w", encoding="utf-8") as saved:
-        _tell(saved, json.dumps({"axis": "machine", "machine": machine(), "scale": given.scale}))
+        _tell(saved, json.dumps({"axis": "machine", "machine": machine(), "scale": given.scale, "note": given.note}))
         for script in OWN:
             if not only or script in only:
                 command = [sys.executable, "-m", f"tests.bench.{script}"]

@@ -81,8 +81,12 @@ def page_with(page: str, lines: Sequence[dict[str, Any]]) -> str:
         raise ValueError(f"the page has no {BEGIN} … {END}")
     table = rows(lines)
     about = next(line for line in lines if "machine" in line)
-    tried = "" if about["scale"] == 1 else f" **This is a try, with all sizes times {about['scale']}.**"
-    text = f"Measured on {about['machine']}: {summary(table)}.{tried}\n\n{as_markdown(table)}"
+    remarks = [f"{summary(table)}."]
+    if about["scale"] != 1:
+        remarks.append(f"**All sizes are times {about['scale']}: this is a try.**")
+    if about.get("note"):
+        remarks.append(about["note"])
+    text = f"Measured on {about['machine']}: {' '.join(remarks)}\n\n{as_markdown(table)}"
     return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
 
 
