@@ -51,7 +51,7 @@ def check_not_deleted(schedule_id: str, *, deleted: bool) -> None:
         raise DuplicateSchedule(
             f"schedule {schedule_id!r} was deleted, and an id is never used again",
             schedule_id=schedule_id,
-            hint="Give the entry another id, with # duly: id=… above it, or take it out",
+            hint="Give the entry another id (in a crontab: # duly: id=… above it), or take it out",
         )
 
 

@@ -189,7 +189,7 @@ def test_a_deleted_schedule_is_a_problem_of_its_line_and_what_follows_is_importe
         scheduler.delete("two")
     refusal = (
         f"{path}:3:1: schedule 'two' was deleted, and an id is never used again. "
-        "Give the entry another id, with # duly: id=… above it, or take it out\n"
+        "Give the entry another id (in a crontab: # duly: id=… above it), or take it out\n"
     )
     for options in (["--dry-run"], []):
         answer = duly("import", path, "-j", state, "--zone", "UTC", *options)
