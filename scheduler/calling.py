@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from duly.scheduler.errors import DefinitionError
+from duly.scheduler.wording import describe_value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +31,8 @@ def explained(name: str, remedy: str) -> Callable[[Callable[P, R]], Callable[P, 
                 problem = _misfit(signature, args, kwargs)
                 if not problem:
                     raise
-            given = [repr(one) for one in args[1:]] + [f"{key}={value!r}" for key, value in kwargs.items()]
+            given = [describe_value(one) for one in args[1:]]
+            given += [f"{key}={describe_value(value)}" for key, value in kwargs.items()]
             raise DefinitionError(name, _Written(f"({', '.join(given)})"), f"cannot be meant: {problem}", remedy)
 
         return checked

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from duly.scheduler.errors import ClockUnusable
 from duly.scheduler.instants import require_aware
+from duly.scheduler.wording import describe_value
 
 Wakeup = Callable[[float], bool]
 """Blocks up to so many seconds; True if something woke it."""
@@ -63,7 +64,8 @@ class CheckedClock:
             return reading
         if not _is_aware(reading):
             raise ClockUnusable(
-                f"the clock gave {reading!r}, which names no instant", hint="Let now() return an aware datetime in UTC"
+                f"the clock gave {describe_value(reading)}, which names no instant",
+                hint="Let now() return an aware datetime in UTC",
             )
         return reading.astimezone(UTC)
 

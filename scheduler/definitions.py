@@ -18,7 +18,7 @@ from duly.journal.entries import Definition, Expression, Json, Misfire, Overlap,
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.inputs import parse_input
 from duly.scheduler.sources import OccurrenceSource
-from duly.scheduler.wording import is_encodable
+from duly.scheduler.wording import describe_error, is_encodable
 
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,200}", re.ASCII)
 _LONGEST_TARGET: Final = 200
@@ -94,7 +94,11 @@ def check_json(field: str, value: object) -> Json:
     try:
         return frozen_json(value, name=field)
     except UnencodableEntry as error:
-        raise DefinitionError(field, value, f"cannot be recorded: {error}", "Give JSON of at most 256 KiB.") from error
+        problem = f"cannot be recorded: {error}"
+        raise DefinitionError(field, value, problem, "Give JSON of at most 256 KiB.") from error
+    except Exception as error:  # a subclass of dict or list may do anything when it is looked into
+        problem = f"cannot be looked into: {describe_error(error)}"
+        raise DefinitionError(field, value, problem, "Give plain dicts and lists.") from error
 
 
 def parse_limits(limits: object) -> dict[str, Json]:
@@ -140,13 +144,13 @@ def _parse_target_revision(revision: object) -> str | None:
 
 
 def _parse_overlap(overlap: object) -> Overlap:
-    if overlap in get_args(Overlap):
+    if isinstance(overlap, str) and overlap in get_args(Overlap):
         return cast("Overlap", overlap)
     raise DefinitionError("overlap", overlap, "is no overlap policy", 'Give "skip" or "parallel".')
 
 
 def _parse_misfire(misfire: object) -> Misfire:
-    if misfire in get_args(Misfire):
+    if isinstance(misfire, str) and misfire in get_args(Misfire):
         return cast("Misfire", misfire)
     raise DefinitionError("misfire", misfire, "is no misfire policy", 'Give "latest" or "skip".')
 

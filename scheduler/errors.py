@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from duly.journal.errors import Error
+from duly.scheduler.wording import describe_value
 
 LONGEST_VALUE = 200  # characters of a refused value that a message repeats
 
@@ -46,7 +47,7 @@ class DefinitionError(SchedulerError, ValueError):
         self.value = value
         self.problem = problem
         self.remedy = remedy
-        shown = repr(value)
+        shown = describe_value(value)
         if len(shown) > LONGEST_VALUE:
             shown = f"{shown[:LONGEST_VALUE]}…"
         super().__init__(f"{field}: {shown} {problem}", hint=remedy)

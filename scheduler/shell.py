@@ -44,6 +44,7 @@ from duly.scheduler.instants import in_range
 from duly.scheduler.own_indexes import OwnIndexes
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
 from duly.scheduler.triggers import INTERNED, trigger_of
+from duly.scheduler.wording import describe_value
 
 T = TypeVar("T")
 
@@ -294,7 +295,7 @@ class Shell:
         if schedule is None or schedule.deleted:
             what = "is unknown" if schedule is None else "is deleted"
             hint = "See schedules() for what there is" if schedule is None else "An id is never used again"
-            raise UnknownSchedule(f"schedule {schedule_id!r} {what}", schedule_id=schedule_id, hint=hint)
+            raise UnknownSchedule(f"schedule {describe_value(schedule_id)} {what}", schedule_id=schedule_id, hint=hint)
         return schedule
 
     def _recorded_run(self, run_id: int) -> Run | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from duly.scheduler.errors import UnknownSchedule
+from duly.scheduler.wording import describe_value
 
 
 def unknown_schedule(schedule_id: str, ids: Iterable[str]) -> UnknownSchedule:
@@ -14,4 +15,4 @@ def unknown_schedule(schedule_id: str, ids: Iterable[str]) -> UnknownSchedule:
 
     near = get_close_matches(schedule_id, sorted(ids), n=3)
     hint = f"The nearest: {', '.join(near)}." if near else "`duly schedules` lists what there is."
-    return UnknownSchedule(f"there is no schedule {schedule_id!r}", schedule_id=schedule_id, hint=hint)
+    return UnknownSchedule(f"there is no schedule {describe_value(schedule_id)}", schedule_id=schedule_id, hint=hint)

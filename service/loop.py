@@ -31,6 +31,7 @@ from duly.scheduler.errors import DefinitionError, NoTaskSlot, SchedulerClosed, 
 from duly.scheduler.execution import Attempt
 from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
+from duly.scheduler.wording import describe_value
 from duly.service.at_work import AtWork, Cancelled
 from duly.service.commands import AdoptedActivity
 from duly.service.events import Began, Closed, Draining, Ended, Event, JournalFailed, Observer, Opened, Polled, Warned
@@ -214,9 +215,9 @@ class Loop:
             return
         try:
             runs = self._scheduler.report(results)
-        except SchedulerClosed:
+        except (JournalError, SchedulerClosed):
             raise
-        except SchedulerError:
+        except Exception:  # one of them is refused, or does something when it is looked at
             for result in results:
                 self._record_one(result)
         else:
@@ -226,16 +227,17 @@ class Loop:
     def _record_one(self, result: Result) -> None:
         try:
             (run,) = self._scheduler.report([result])
-        except SchedulerClosed:
+        except (JournalError, SchedulerClosed):
             raise
-        except DefinitionError as error:  # it is no JSON, or too much of it: the run has ended all the same
+        except Exception as error:
+            if isinstance(error, SchedulerError) and not isinstance(error, DefinitionError):
+                del self._knowledge.unrecorded[result.run_id]
+                self._tell(Warned(f"the result of run {result.run_id} was refused: {error}", result.run_id))
+                return
+            # It is no JSON, or too much of it, or cannot even be looked at: the run has ended all the same.
             result = Failed(result.run_id, result.attempt_id, error)
             self._knowledge.unrecorded[result.run_id] = result
             (run,) = self._scheduler.report([result])
-        except SchedulerError as error:
-            del self._knowledge.unrecorded[result.run_id]
-            self._tell(Warned(f"the result of run {result.run_id} was refused: {error}", result.run_id))
-            return
         self._recorded(run, result)
 
     def _recorded(self, run: Run, result: Result) -> None:
@@ -324,14 +326,24 @@ class Loop:
             raise SchedulerClosed("the host has run already", hint="Open another one")
         self._thread = get_ident()
         self._state = "admitting"
-        self._tell(Opened(self._scheduler.recovery))
-        self._adopt()
         try:
+            self._tell(Opened(self._scheduler.recovery))
+            self._adopt()
             yield
         finally:
             self._shut_down(leave_adopted=leave_adopted)
 
     def _shut_down(self, *, leave_adopted: bool) -> None:
+        """Reaches its end whatever is raised: the journal is released, and whoever waits for it is told."""
+        try:
+            self._drain(leave_adopted=leave_adopted)
+        except BaseException:
+            self._at_work.kill()
+            raise
+        finally:
+            self._end(tuple(self._knowledge.unrecorded.values()))
+
+    def _drain(self, *, leave_adopted: bool) -> None:
         self._stops = max(self._stops, 1)
         self._state = "draining"
         self._scheduler.stop_admitting()
@@ -344,7 +356,6 @@ class Loop:
             self._end_work()
         patience = LAST_PATIENCE if self._stops == 1 else FIRST_RETRY
         self._attend(patience, lambda: not self._knowledge.unrecorded)
-        self._end(tuple(self._knowledge.unrecorded.values()))
 
     def _end_work(self) -> None:
         reason = Cancelled("cancelled at shutdown")
@@ -357,14 +368,16 @@ class Loop:
             self._keep(current.activity.work.failed(reason))
 
     def _end(self, unrecorded: tuple[Result, ...]) -> None:
-        self._scheduler.close()
-        self._state = "closed"
-        with self._changed:
-            self._changed.notify_all()
+        try:
+            self._scheduler.close()
+        finally:
+            self._state = "closed"
+            with self._changed:
+                self._changed.notify_all()
         self._collect()
         self._workshop.close()
         for result in unrecorded:
-            _log.error("the journal failed, and could not be told of %r", result)
+            _log.error("the journal was not told of %s", describe_value(result))
         self._tell(Closed(unrecorded))
 
     def _waiting(self, now: datetime) -> set[str]:

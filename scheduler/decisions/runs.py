@@ -28,7 +28,7 @@ from duly.journal.entries import (
 from duly.projections import Run, State
 from duly.projections.runs import TRANSITIONS, RunEntry, advanced
 from duly.scheduler.errors import Blocked, NoTaskSlot, StaleAttempt, UnknownRun, WrongRunState
-from duly.scheduler.wording import error_text
+from duly.scheduler.wording import describe_value, error_text
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -168,7 +168,7 @@ def run_of(state: State, run_id: int) -> Run:
 
 def unknown_run(run_id: int) -> UnknownRun:
     """That there is no such run."""
-    return UnknownRun(f"there is no run {run_id}", run_id=run_id, hint="See runs() for what there is")
+    return UnknownRun(f"there is no run {describe_value(run_id)}", run_id=run_id, hint="See runs() for what there is")
 
 
 def require_legal(run: Run, kind: type[RunEntry], verb: str) -> None:

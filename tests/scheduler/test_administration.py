@@ -16,9 +16,11 @@ from duly import (
     OneShot,
     RevisionConflict,
     Scheduler,
+    UnknownRun,
     UnknownSchedule,
 )
 from duly.journal.entries import (
+    Definition,
     ExternalRunRecorded,
     ScheduleBlocked,
     ScheduleCreated,
@@ -37,6 +39,19 @@ def refused(program: Program, work: Callable[[], object], kind: type[Exception] 
 # Definitions
 
 NAIVE = datetime(2026, 3, 2, 12)  # noqa: DTZ001 - on purpose naive
+
+
+class Detached:
+    """As a row of a database is, once its session is gone."""
+
+    def __repr__(self) -> str:
+        raise LookupError("no session")
+
+    def __eq__(self, other: object) -> bool:
+        raise LookupError("no session")
+
+    __hash__ = object.__hash__
+
 
 BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no trigger": ({"trigger": None}, "trigger"),
@@ -77,6 +92,10 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "limits with a number for a name": ({"limits": {1: 2}}, "limits"),
     "limits of 300,000 bytes": ({"limits": {"own": "x" * 300_000}}, "limits"),
     "an unknown field": ({"retries": 3}, "retries"),
+    "an unknown field without a repr": ({"retries": Detached()}, "retries"),
+    "a limit without a repr": ({"limits": {"own": Detached()}}, "limits"),
+    "an input without a repr": ({"input": {"own": Detached()}}, "input.own"),
+    **{f"a {name} without a repr": ({name: Detached()}, name) for name in Definition.__struct_fields__},
 }
 
 
@@ -106,7 +125,7 @@ def test_a_definition_that_cannot_be_meant_is_refused_with_field_value_and_remed
 
 
 @pytest.mark.parametrize(
-    "schedule_id", ["", "a b", "ä", "a/b", "a@b", "x" * 201, "a\n", "\ud800", None, 7, "a\x00", ["a"]]
+    "schedule_id", ["", "a b", "ä", "a/b", "a@b", "x" * 201, "a\n", "\ud800", None, 7, "a\x00", ["a"], Detached()]
 )
 def test_an_id_outside_of_the_charset_is_refused(program: Program, schedule_id: Any):
     scheduler = program.open()
@@ -229,6 +248,22 @@ def test_a_command_about_an_unknown_or_deleted_schedule_is_refused(program: Prog
     error = refused(program, lambda: WORDED[command](scheduler, {}), UnknownSchedule)
     assert "deleted" in str(error)
     assert isinstance(error, LookupError)
+
+
+def test_what_has_no_repr_is_refused_as_any_other_id_and_word_is(program: Program):
+    scheduler = program.open()
+    odd: Any = Detached()
+    refused(program, lambda: scheduler.schedule(odd), UnknownSchedule)
+    refused(program, lambda: scheduler.pause(odd), UnknownSchedule)
+    refused(program, lambda: scheduler.run(odd), UnknownRun)
+    refused(program, lambda: scheduler.abandon(odd), UnknownRun)
+    for words in ("actor", "note", "request"):
+        given = {words: odd}
+        assert refused(program, lambda: scheduler.run_now(target="x", **given)).field == words  # noqa: B023 - at once
+    assert refused(program, lambda: scheduler.rebaseline("a", odd)).field == "through"
+    untyped: Any = Scheduler
+    with pytest.raises(DefinitionError, match="without a repr"):
+        untyped(odd)
 
 
 def test_an_id_is_never_used_again(program: Program):

@@ -27,7 +27,23 @@ def nested(levels: int) -> Any:
     return value
 
 
+class Detached:
+    """As a row of a database is, once its session is gone."""
+
+    def __repr__(self) -> str:
+        raise LookupError("no session")
+
+
+class Torn(dict[str, int]):
+    def items(self) -> Any:
+        raise LookupError("no session")
+
+
 NOT_JSON: dict[str, Any] = {
+    "what has no repr": Detached(),
+    "a key that has no repr": {Detached(): 1},
+    "what cannot be looked into": Torn(),
+    "two thousand levels": nested(2_000),
     "a set": {1, 2},
     "an object": object(),
     "not a number": float("nan"),

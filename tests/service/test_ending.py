@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from duly import Cron, ManualClock, SchedulerClosed
+from duly import Cron, ManualClock, Run, Scheduler, SchedulerClosed
 from duly.service import Host, Interruption, Work
-from tests.service.hosting import due, ended, just_now, outcomes, running, until
+from tests.service.hosting import PATIENCE, due, ended, just_now, outcomes, running, until
 
 
 def test_a_run_that_takes_too_long_is_asked_to_end_and_has_failed(tmp_path: Path):
@@ -143,3 +143,32 @@ def test_once_polls_again_for_what_found_no_slot_and_for_nothing_else(tmp_path: 
             )
         clock.advance(timedelta(minutes=1))
         assert sorted(run.schedule_id or "" for run in host.once()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError("a fault"), KeyboardInterrupt()])
+def test_a_host_that_breaks_off_releases_its_journal_and_lets_nobody_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException
+):
+    """Whatever is raised where, in the work and in the shutdown that follows."""
+    seen: list[BaseException] = []
+    host = Host.open(tmp_path / "j", {"quick": lambda _: 1})
+
+    def breaks(_results: object) -> tuple[Run, ...]:
+        raise raised
+
+    def runs() -> None:
+        try:
+            host.run()
+        except BaseException as error:
+            seen.append(error)
+
+    due(host, "quick")
+    monkeypatch.setattr(host.scheduler, "report", breaks)  # it stands for a fault that nobody thought of
+    thread = threading.Thread(target=runs)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    host.close()
+    assert (host.state, seen) == ("closed", [raised])
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        assert [run.state for run in scheduler.runs()] == ["abandoned"]

@@ -7,6 +7,7 @@ import threading
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,39 @@ def test_a_result_that_is_no_json_fails_openly_and_the_others_are_recorded(tmp_p
         due(host, "wrong", "right")
         until(ended(host))
     assert outcomes(tmp_path / "j") == {"wrong": "DefinitionError", "right": "done"}
+
+
+class Detached:
+    def __repr__(self) -> str:
+        raise LookupError("no session")
+
+
+class Torn(dict[str, int]):
+    def items(self) -> Any:
+        raise LookupError("no session")
+
+
+def test_a_result_that_cannot_even_be_shown_costs_its_own_run_alone(tmp_path: Path):
+    gate = threading.Barrier(5)
+    deep: list[Any] = []
+    for _ in range(2_000):
+        deep = [deep]
+    values: dict[str, Any] = {"shown": Detached(), "looked": Torn(), "deep": deep, "right": 1}
+
+    def handler(work: Work) -> object:
+        gate.wait(5)
+        return values[work.run.target]
+
+    def interrupted(_work: Work) -> None:
+        gate.wait(5)
+        raise Interruption(deep)
+
+    host = Host.open(tmp_path / "j", {**dict.fromkeys(values, handler), "kept": interrupted}, task_slots=5)
+    with running(host):
+        due(host, *values, "kept")
+        until(ended(host))
+    wrong = dict.fromkeys(("shown", "looked", "deep", "kept"), "DefinitionError")
+    assert outcomes(tmp_path / "j") == {**wrong, "right": 1}
 
 
 def test_coroutines_share_one_loop_and_run_side_by_side(tmp_path: Path):
