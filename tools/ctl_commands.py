@@ -1,17 +1,17 @@
-"""`duly ctl`: administration of a stopped host's journal.
+"""`duly ctl`: administration of a stopped host's journal, or through the service of a host that runs.
 
-Rules kept here: it comes as a visitor, who decides what was asked and leaves the host's runs and faults to the host; a
-journal that is owned is refused in one line; who and why are recorded with what was done; a command that has nothing to
-change records nothing and says so.
+Rules kept here: to a journal, it comes as a visitor, who decides what was asked and leaves the host's runs and faults
+to the host; a journal that is owned is refused in one line; who and why are recorded with what was done; a command that
+has nothing to change records nothing and says so.
 """
 
 from __future__ import annotations
 
 import functools
-import getpass
 import json
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,26 +21,31 @@ from duly.journal import head, read
 from duly.journal.entries import JournalClosed, JournalOpened
 from duly.scheduler.embedded import Scheduler
 from duly.tools.asking import ask_for_a_command
+from duly.tools.ctl_service import connect_options, resume, status, tell
 from duly.tools.describe import describe_entry
-from duly.tools.options import INSTANT, Command, Parsed, journal_option, output_options
+from duly.tools.options import INSTANT, Command, Parsed, optional_journal, output_options
 from duly.tools.output import Output
-from duly.tools.visiting import open_as_visitor
+from duly.tools.visiting import acting, open_as_visitor
 
 Action = Callable[[Scheduler, str, str], object]
 """What to do, given who does it and why."""
 
 
 @click.group(
-    short_help="Administer a stopped host's journal. Writes.", invoke_without_command=True, no_args_is_help=False
+    short_help="Administer a host, running or stopped. Writes.",
+    invoke_without_command=True,
+    no_args_is_help=False,
 )
 @click.pass_context
 def ctl(context: click.Context) -> None:
-    """Pause, unblock, delete … schedules, and end runs, in the journal of a host that is not running.
+    """Pause, unblock, delete … schedules, and end runs: in the journal of a host that is not running, or, with
+    --connect, through the service of one that is.
 
     What was asked is recorded, and nothing else: runs that were at work stay as they are until the host comes back.
 
     \b
     Example: duly ctl pause nightly -j state/ --note "until the disk is replaced"
+    Example: duly ctl pause nightly --connect 127.0.0.1:8080 --token-file token
     """
     ask_for_a_command(context)
 
@@ -53,28 +58,42 @@ def _parse_json(text: str) -> object:
 
 
 def _doing(command: Command) -> Command:
-    """The options and the way of every command: the given function tells what to do, and this does it."""
+    """The options and the way of a command: the given function tells what to do, and this does it."""
+    return connect_options(_doing_here(command))
 
-    @journal_option
+
+def _doing_here(command: Command) -> Command:
+    """The same, without a way to a host that runs."""
+
+    @optional_journal
     @click.option("--actor", help="Who does it, for the record. [default: the user]")
     @click.option("--note", default="", help="Why, for the record.")
     @output_options
     @functools.wraps(command)
-    def done(*args: Any, journal: str, actor: str | None, note: str, output: Output, **kwargs: Any) -> None:
+    def done(  # noqa: PLR0913 - one parameter for each option
+        *args: Any,
+        journal: str | None,
+        actor: str | None,
+        note: str,
+        output: Output,
+        connect: str | None = None,
+        token_file: Path | None = None,
+        **kwargs: Any,
+    ) -> None:
         action: Action = command(*args, **kwargs)
+        if connect is not None:
+            tell(connect, token_file, action, acting(actor), note, output)
+            return
+        if journal is None:
+            raise click.UsageError(
+                "Which journal? Name it with -j PATH or $DULY_JOURNAL, or a running host with --connect."
+            )
         before = head(journal).sequence
         with open_as_visitor(journal, actor="ctl", create=False) as scheduler:
-            action(scheduler, actor if actor is not None else _user(), note)
+            action(scheduler, acting(actor), note)
         _show(output, journal, before)
 
     return done
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a process need not have a user with a name
-        return ""
 
 
 def _show(output: Output, journal: str, before: int) -> None:
@@ -195,7 +214,7 @@ def abandon(run: int) -> Action:
 
 
 @ctl.command(short_help="Put a journal in order, and change nothing.")
-@_doing
+@_doing_here
 def settle() -> Action:
     """Own the journal for a moment: a torn tail is cut off, with a copy kept, and what was read is proven durable.
 
@@ -203,3 +222,7 @@ def settle() -> Action:
     Example: duly ctl settle -j state/
     """
     return lambda _scheduler, _actor, _note: None
+
+
+ctl.add_command(resume)
+ctl.add_command(status)

@@ -45,6 +45,12 @@ DURATION = Parsed("duration", parse_duration)
     show_default=True,
     help="How it says what it does.",
 )
+@click.option("--serve", metavar="ADDR", help="Serve clients and metrics at HOST:PORT, :PORT or unix:PATH.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="With --serve: the token that clients need; made if it is not there. Without it, none administers.",
+)
 @output_options
 @click.pass_context
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -60,6 +66,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
     zone: str | None,
     system: bool | None,
     log_format: str,
+    serve: str | None,
+    token_file: Path | None,
     output: Output,
 ) -> None:
     """Keep the schedules of FILE, a crontab or a .toml file, in the journal, and execute them until SIGTERM or Ctrl-C.
@@ -71,10 +79,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if once and dry_run:
         raise click.UsageError("--once and --dry-run contradict each other: keep one.")
+    if serve is not None and (once or dry_run):
+        raise click.UsageError("--serve is for a host that stays: leave out --once and --dry-run.")
+    if token_file is not None and serve is None:
+        raise click.UsageError("--token-file goes with --serve ADDR.")
     if not (once or dry_run or output.for_people):
         raise click.UsageError("--json goes with --once and --dry-run; for the log there is --log-format json.")
     used = zone_of(zone or local_zone()).name
-    settings = Settings(file, Path(journal), used, system, slots, drain_grace, outputs, resume)
+    settings = Settings(file, Path(journal), used, system, slots, drain_grace, outputs, resume, serve, token_file)
     if dry_run:
         from duly.tools.run_plan import show_plan
 

@@ -34,6 +34,8 @@ class Settings:
     drain_grace: timedelta = timedelta(seconds=30)
     outputs: Path | None = None
     resume: bool = False
+    serve: str | None = None
+    token_file: Path | None = None
     clock: Clock | None = None
 
     def read(self) -> ScheduleFile:

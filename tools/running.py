@@ -10,11 +10,11 @@ import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from duly.journal import JournalError
+from duly.journal import Disk, JournalError
 from duly.journal.entries import Entry, RunAbandoned
 from duly.projections import replay
 from duly.scheduler.clock import SystemClock
@@ -28,8 +28,11 @@ from duly.tools.run_log import LogLines, RunLog
 from duly.tools.run_settings import LogFormat, Settings, refuse, tell_notices
 from duly.tools.standing import Invocation, Standing, exit_code_of, standings
 
+if TYPE_CHECKING:
+    from duly.service import TimedDisk
 
-def open_host(settings: Settings) -> Host:
+
+def open_host(settings: Settings, disk: Disk | None = None) -> Host:
     """A host whose handler executes what the file's entries say. Raises what `Scheduler.open` raises."""
     folder = Path(f"{settings.journal}-output") if settings.outputs is None else settings.outputs
     return Host.open(
@@ -40,6 +43,7 @@ def open_host(settings: Settings) -> Host:
         resume_at_start=settings.resume,
         task_slots=settings.slots,
         clock=settings.clock,
+        disk=disk,
         actor="duly run",
     )
 
@@ -66,7 +70,8 @@ def run_on(settings: Settings, form: LogFormat) -> int:
     file = settings.read()
     if file.problems:
         return refuse(file.problems)
-    with open_host(settings) as host:
+    disk = _watched_disk(settings)
+    with open_host(settings, disk) as host:
         clock = settings.clock or SystemClock()
         log = RunLog(settings.journal, form, clock, after=host.scheduler.recovery.replayed)
         with _logged(log):
@@ -77,7 +82,10 @@ def run_on(settings: Settings, form: LogFormat) -> int:
             log.say("file", f"{file.source}: {described(changes)}")
             for notice in file.notices:
                 log.say("notice", notice)
-            with stopped_by_signals(host, reload=lambda: _reload(settings, host, log)):
+            with (
+                _served(settings, host, log, disk),
+                stopped_by_signals(host, reload=lambda: _reload(settings, host, log)),
+            ):
                 host.run()
     return FINE if host.failure is None else UNREADABLE
 
@@ -104,6 +112,27 @@ def _reload(settings: Settings, host: Host, log: RunLog) -> None:
     for problem in refused:
         log.say("refused", str(problem))
     log.say("reloaded", f"{file.source}: {described(changes)}")
+
+
+def _watched_disk(settings: Settings) -> TimedDisk | None:
+    """A disk that measures itself, if anybody can see what it measures."""
+    if settings.serve is None:
+        return None
+    from duly.service import TimedDisk
+
+    return TimedDisk()
+
+
+@contextmanager
+def _served(settings: Settings, host: Host, log: RunLog, disk: TimedDisk | None) -> Generator[None]:
+    """Serves the host while the block runs, if that was asked for."""
+    if disk is None:
+        yield
+        return
+    from duly.tools.run_serving import served
+
+    with served(settings, host, log, disk):
+        yield
 
 
 @contextmanager

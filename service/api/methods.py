@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from duly.projections import Page, Run, Schedule
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.execution import Attempt
+from duly.scheduler.explanations import Explanation
 from duly.scheduler.inspection import Inspection
 from duly.service.api.wire import form_of, form_of_parameter, tuple_of
 
@@ -53,6 +57,8 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Scheduler.explain,
     Scheduler.digest,
 )
+# What is named in signatures may be imported there for type checkers alone.
+NAMES: Final = {kind.__name__: kind for kind in (Attempt, Explanation, Page, Run, Schedule, datetime)}
 COMMANDED: Final = ("actor", "note", "request")
 
 
@@ -96,7 +102,7 @@ def _method(function: Function) -> Method:
     name = function.__name__
     parameters = _parameters(function)
     names = [one.name for one in parameters]
-    result = form_of(get_type_hints(function)["return"])
+    result = form_of(get_type_hints(function, localns=NAMES)["return"])
     python = inspect.signature(function).parameters.values()
     return Method(
         name=name,
@@ -111,7 +117,7 @@ def _method(function: Function) -> Method:
 
 
 def _parameters(function: Function) -> list[Parameter]:
-    hints = get_type_hints(function, include_extras=True)
+    hints = get_type_hints(function, localns=NAMES, include_extras=True)
     found: list[Parameter] = []
     for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
         hint = hints[name]
