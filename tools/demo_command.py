@@ -20,7 +20,7 @@ from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
 from duly.tools.options import output_options
 from duly.tools.output import Output, counting_bar
-from duly.tools.schedule_commands import read_crontab
+from duly.tools.schedule_file import read_text
 
 
 @click.command(short_help="The main job in ten seconds: two weeks, a downtime, a kill.")
@@ -42,7 +42,7 @@ def demo(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if crontab is None:
         text, source = files("duly.tools").joinpath("samples/crontab").read_text(encoding="utf-8"), "samples/crontab"
     else:
-        text, source = read_crontab(crontab)
+        text, source = read_text(crontab)
     used_zone = zone_of(zone or local_zone()).name
     folder = _empty_folder(keep) if keep is not None else new_folder()
     with ExitStack() as stack:

@@ -31,11 +31,10 @@ from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_option, optional_journal, output_options
 from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable
+from duly.tools.schedule_file import read_text
 from duly.tools.upcoming import Upcoming, goes_on
 from duly.tools.upcoming import upcoming as coming
 from duly.tools.visiting import acting, open_as_visitor
-
-LARGEST_CRONTAB = 16 * 1024 * 1024
 
 
 @click.command("import", short_help="Keep the schedules of a crontab in a journal. Writes.")
@@ -64,7 +63,7 @@ def import_crontab(  # noqa: PLR0913, PLR0917 - one parameter for each option
     \b
     Example: crontab -l | duly import - --journal state/ --zone Europe/Berlin
     """
-    text, source = read_crontab(crontab)
+    text, source = read_text(crontab)
     used_zone = zone_of(zone or local_zone()).name
     as_system = is_system_crontab(Path(crontab).resolve()) if system is None else system
     parsed = parse_crontab(text, source=source, system=as_system, zone=used_zone)
@@ -78,21 +77,6 @@ def import_crontab(  # noqa: PLR0913, PLR0917 - one parameter for each option
     else:
         output.document("duly.import/1", {"dry_run": dry_run, **_import_document(parsed, outcomes, problems)})
     context.exit(BAD if problems else FINE)
-
-
-def read_crontab(name: str) -> tuple[str, str]:
-    """The text of a crontab, and what to call it in messages. Bytes that are no UTF-8 are left to the parser."""
-    if name == "-":
-        content, source = sys.stdin.buffer.read(LARGEST_CRONTAB + 1), "<stdin>"
-    else:
-        path = Path(name)
-        if path.is_dir():
-            raise click.UsageError(f"{name} is a folder: name the crontab file in it.")
-        with path.open("rb") as file:
-            content, source = file.read(LARGEST_CRONTAB + 1), name
-    if len(content) > LARGEST_CRONTAB:
-        raise click.UsageError(f"{source} is larger than 16 MiB: that is no crontab.")
-    return content.decode("utf-8", "surrogateescape"), source
 
 
 @click.command("next", short_help="The coming occurrences, in UTC and local time.")

@@ -1,4 +1,4 @@
-"""The file that `duly run` keeps: a crontab or a TOML file, read into one form.
+"""A file of schedules, as `duly run` keeps and `duly simulate` tries it: a crontab or a TOML file, read into one form.
 
 Rules kept here: pure but for the reading of the one file; a file with any problem is known by it, so that whoever
 reads it can refuse it whole; what an entry does not say is left to the scheduler's defaults.
@@ -6,6 +6,7 @@ reads it can refuse it whole; what an entry does not say is left to the schedule
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,20 +45,32 @@ class ScheduleFile:
         return f"{self.source} line {line}"
 
 
-def read_schedule_file(path: Path, *, zone: str, system: bool | None = None) -> ScheduleFile:
-    """Reads the file: TOML if it is named so, else a crontab. Raises OSError, UsageError."""
-    with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
+def read_text(name: str) -> tuple[str, str]:
+    """The text of a file, of standard input for `-`, and what to call it in messages. Bytes that are no UTF-8 are left
+    to the parser. Raises OSError, UsageError."""
+    if name == "-":
+        content, source = sys.stdin.buffer.read(LARGEST + 1), "<stdin>"
+    else:
+        path = Path(name)
+        if path.is_dir():
+            raise click.UsageError(f"{name} is a folder: name the file in it.")
+        with path.open("rb") as file:
+            content, source = file.read(LARGEST + 1), name
     if len(content) > LARGEST:
-        raise click.UsageError(f"{path} is larger than 16 MiB: that is no file of schedules.")
-    text = content.decode("utf-8", "surrogateescape")
-    if path.suffix == ".toml":
+        raise click.UsageError(f"{source} is larger than 16 MiB: that is no file of schedules.")
+    return content.decode("utf-8", "surrogateescape"), source
+
+
+def read_schedule_file(path: Path | str, *, zone: str, system: bool | None = None) -> ScheduleFile:
+    """Reads the file: TOML if it is named so, else a crontab. Raises OSError, UsageError."""
+    text, source = read_text(str(path))
+    if Path(path).suffix == ".toml":
         from duly.tools.schedule_toml import parse_schedule_toml
 
-        return parse_schedule_toml(text, source=str(path), zone=zone)
-    as_system = is_system_crontab(path.resolve()) if system is None else system
-    found = parse_crontab(text, source=str(path), system=as_system, zone=zone)
+        return parse_schedule_toml(text, source=source, zone=zone)
+    as_system = is_system_crontab(Path(path).resolve()) if system is None else system
+    found = parse_crontab(text, source=source, system=as_system, zone=zone)
     entries = tuple(
         Declared(one.schedule_id, one.line, one.expression, one.zone, definition_of(one)) for one in found.entries
     )
-    return ScheduleFile(str(path), zone, entries, found.problems, found.notices)
+    return ScheduleFile(source, zone, entries, found.problems, found.notices)

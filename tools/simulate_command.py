@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from duly.journal.entries import Entry
-from duly.scheduler.definitions import DefinitionFields
 from duly.scheduler.simulating import LIMIT, Simulation
 from duly.scheduler.simulating import simulate as simulated
 from duly.scheduler.zones import zone_of
-from duly.tools.crontab import Problem, is_system_crontab, parse_crontab
-from duly.tools.declaring import definition_of
 from duly.tools.describe import describe_entry
 from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
@@ -28,7 +24,7 @@ from duly.tools.moments import describe_duration, describe_instant
 from duly.tools.options import INSTANT, output_options
 from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable
-from duly.tools.schedule_commands import read_crontab
+from duly.tools.schedule_file import ScheduleFile, read_schedule_file
 from duly.tools.supposing import durations_option, joined_durations
 from duly.tools.wording import counted
 
@@ -62,13 +58,14 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     limit: int,
     output: Output,
 ) -> None:
-    """Let the schedules of FILE, a crontab (- for standard input), live from --from up to --to under a host that looks
-    at once, and print what would be decided. Runs end at once where --duration says nothing.
+    """Let the schedules of FILE, a crontab (- for standard input) or a TOML file, live from --from up to --to under a
+    host that looks at once, and print what would be decided. Runs end at once where --duration says nothing.
 
     \b
     Example: duly simulate crontab --from 2026-03-28T00:00:00Z --to 2026-03-30T00:00:00Z --duration "*=10m" --slots 2
     """
-    definitions, problems = schedules_in(file, zone=zone_of(zone or local_zone()).name, system=system)
+    read = read_schedule_file(file, zone=zone_of(zone or local_zone()).name, system=system)
+    definitions = {one.schedule_id: one.fields for one in read.entries}
     taken = joined_durations(durations)
     with working("simulating"):
         found = simulated(definitions, start, end, task_slots=slots, durations=taken, limit=limit)
@@ -76,22 +73,12 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _show(output, found, count)
         output.flush()
         to_stderr = terminal(sys.stderr)
-        for problem in problems:
-            to_stderr.print(printable(str(problem)), soft_wrap=True)
+        for remark in (*read.problems, *read.notices):
+            to_stderr.print(printable(str(remark)), soft_wrap=True)
     else:
         rows = (_row(found, sequence, entry) for sequence, entry in found.decisions)
-        output.rows("duly.simulate/1", _document(found, problems), "decisions", rows)
-    context.exit(BAD if problems else FINE)
-
-
-def schedules_in(
-    file: str, *, zone: str, system: bool | None
-) -> tuple[dict[str, DefinitionFields], tuple[Problem, ...]]:
-    """The schedules of a file, by id, as the arguments of `Scheduler.create`, and what is not understood in it."""
-    text, source = read_crontab(file)
-    as_system = is_system_crontab(Path(file).resolve()) if system is None else system
-    parsed = parse_crontab(text, source=source, system=as_system, zone=zone)
-    return {entry.schedule_id: definition_of(entry) for entry in parsed.entries}, parsed.problems
+        output.rows("duly.simulate/1", _document(found, read), "decisions", rows)
+    context.exit(BAD if read.problems else FINE)
 
 
 def _show(output: Output, found: Simulation, count: int) -> None:
@@ -126,7 +113,7 @@ def _cells(found: Simulation, sequence: int, entry: Entry) -> tuple[str, ...]:
     return describe_instant(entry.at), getattr(entry, "schedule_id", ""), describe_entry(entry), end
 
 
-def _document(found: Simulation, problems: tuple[Problem, ...]) -> dict[str, Any]:
+def _document(found: Simulation, read: ScheduleFile) -> dict[str, Any]:
     return {
         "from": describe_instant(found.start),
         "to": describe_instant(found.end),
@@ -138,8 +125,10 @@ def _document(found: Simulation, problems: tuple[Problem, ...]) -> dict[str, Any
             {**msgspec.to_builtins(one), "counts": dict(sorted(one.counts.items()))} for one in found.schedules
         ],
         "problems": [
-            {"line": one.line, "column": one.column, "message": one.message, "remedy": one.remedy} for one in problems
+            {"line": one.line, "column": one.column, "message": one.message, "remedy": one.remedy}
+            for one in read.problems
         ],
+        "notices": list(read.notices),
     }
 
 

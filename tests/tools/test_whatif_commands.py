@@ -225,6 +225,17 @@ def test_a_file_that_is_not_there_is_unreadable(duly: Duly, tmp_path: Path):
     assert (answer.code, answer.out, len(answer.err.splitlines())) == (3, "", 1)
 
 
+def test_a_toml_file_is_simulated_like_the_crontab_that_says_the_same(duly: Duly, tmp_path: Path):
+    crontab, toml = tmp_path / "crontab", tmp_path / "schedules.toml"
+    crontab.write_text("# duly: id=backup\n30 2 * * * backup\n", encoding="utf-8")
+    toml.write_text('[schedules.backup]\ncron = "30 2 * * *"\ncommand = "backup"\n', encoding="utf-8")
+    documents = [duly("simulate", path, *SPAN, "--json").document for path in (crontab, toml)]
+    assert documents[0] == documents[1]
+    assert [one["entry"]["scheduled_at"] for one in documents[1]["decisions"]] == ["2026-03-28T02:30:00Z"]
+    toml.write_text("[schedules.backup]\n", encoding="utf-8")
+    assert duly("simulate", toml, *SPAN).code == 1
+
+
 def test_a_line_that_is_not_understood_is_reported_and_the_others_are_simulated(made: Mapping[str, Path], duly: Duly):
     answer = duly("simulate", made["CRONTAB"], *SPAN)
     assert answer.code == 1
