@@ -247,6 +247,61 @@ def test_every_trouble_is_tested_and_documented():
     assert {code for code in known if f'"{code}"' not in here} == set()
 
 
+def failing(path: Path, *, succeeded: int, failed: int) -> Path:
+    """Runs that end well, and then runs that do not."""
+    scheduler, clock = opened(path, NOW - (succeeded + failed) * HOUR)
+    for number in range(succeeded + failed):
+        clock.advance(HOUR)
+        [run] = scheduler.poll(start=True).offered
+        if number < succeeded:
+            scheduler.complete(run.id)
+        else:
+            scheduler.fail(run.id, error="exit status 1\x1b[2J")
+    scheduler.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "failed", "text"),
+    [
+        (0, 3, "job: all of its last 3 runs came to nothing, the latest, run 9, with: exit status 1\x1b[2J"),
+        (1, 4, "job: its last 4 runs came to nothing, the latest, run 15, with: exit status 1\x1b[2J"),
+    ],
+)
+def test_a_schedule_that_fails_in_a_row_is_told_with_its_runs(
+    succeeded: int, failed: int, text: str, duly: Duly, tmp_path: Path
+):
+    path = failing(tmp_path / "journal", succeeded=succeeded, failed=failed)
+    answer = duly("doctor", path, *AT, "--json")
+    trouble = the("failing", answer)
+    assert (answer.code, trouble["text"], trouble["gravity"]) == (1, text, "bad")
+    assert executed(trouble["remedy"], duly).out.count("failed") == failed
+    assert "\x1b" not in duly("doctor", path, *AT).out
+
+
+def test_two_failures_or_a_success_after_them_are_no_trouble(duly: Duly, tmp_path: Path):
+    assert duly("doctor", failing(tmp_path / "two", succeeded=1, failed=2), *AT).out == "nothing is wrong\n"
+    path = failing(tmp_path / "journal", succeeded=0, failed=3)
+    with Scheduler.open(path, clock=ManualClock(NOW)) as scheduler:
+        run = scheduler.run_now("job")
+        scheduler.start(run.id)
+        scheduler.complete(run.id)
+    assert duly("doctor", path, *AT).out == "nothing is wrong\n"
+
+
+def test_that_nobody_owns_the_journal_is_told_once_and_first(duly: Duly, tmp_path: Path):
+    path = starving(tmp_path / "journal")
+    with Scheduler.open(path, clock=ManualClock(NOW - 3 * HOUR), actor="ann") as scheduler:
+        scheduler.create("other", Cron("0 * * * *", zone="UTC"), target="work")
+    answer = duly("doctor", path, *AT, "--json")
+    assert codes(answer) == ["no-owner", "starving", "starving"]
+    since = f"{NOW - 3 * HOUR:%Y-%m-%dT%H:%M:%SZ}"
+    assert the("no-owner", answer)["text"] == (
+        f"nobody has owned the journal since {since}, when ann closed it: start its host"
+    )
+    assert "journal closed by ann" in executed(the("no-owner", answer)["remedy"], duly).out
+
+
 def test_a_run_is_long_after_what_is_said(duly: Duly, tmp_path: Path):
     path = long_run(tmp_path / "journal")
     assert codes(duly("doctor", path, *AT, "--long-run", "3d", "--json")) == []

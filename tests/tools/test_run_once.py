@@ -156,7 +156,7 @@ def test_a_blocked_and_a_starving_schedule_have_lines_and_an_exit_code_of_their_
     code, lines = once(timedelta(hours=1))
     assert (code, lines[0]) == (0, "c  waits for a task slot (01:00)")
     code, lines = once(timedelta(hours=1))
-    assert (code, lines[0].split(" is due")[0]) == (4, "c  STARVING: c is starving: 2026-03-02T01:00:00Z")
+    assert (code, lines[0].split(" is due")[0]) == (4, "c  STARVING: c: 2026-03-02T01:00:00Z")
 
 
 def started() -> str:
