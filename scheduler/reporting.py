@@ -36,6 +36,7 @@ from duly.scheduler.reports import (
     ScheduleReport,
     Shown,
     Span,
+    failing,
     outcome_of,
 )
 from duly.scheduler.sources import SourceFactory, checked_prev_before
@@ -165,8 +166,10 @@ class _Reporting:
             anomaly_count=survey.state.anomaly_count,
             moments=tuple(survey.moments),
             regressions=survey.moment_counts[ClockRegressed.__name__],
+            steps_back=survey.readings.steps_back,
+            largest_step_back=survey.readings.largest_step_back,
             unshown_moments=survey.moment_counts.total() - len(survey.moments),
-            downtimes=tuple(survey.downtimes),
+            downtimes=tuple(survey.unowned()),
         )
 
     def _survey(self, survey: Survey) -> _Record:
@@ -279,6 +282,7 @@ class _Reporting:
             next_due=next_due,
             fault=fault,
             counts=Counter(outcome_of(row) for row in one.rows),
+            failing=failing(one.rows),
             reasons=Counter(row.reason or "" for row in one.rows if row.disposition == "skipped"),
             shown=tuple(sorted(shown, key=lambda told: told.explanation.scheduled_at)),
             bins=tuple(_bins((row for row in one.rows if row.scheduled_at not in apart), width)),

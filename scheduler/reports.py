@@ -7,6 +7,7 @@ counted, and what is left out is said. The bounds are here.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
@@ -100,7 +101,8 @@ class Downtime(msgspec.Struct, frozen=True, kw_only=True):
 class ScheduleReport(msgspec.Struct, frozen=True, kw_only=True):
     """One schedule. `definition` is None for the runs by hand that belong to none.
 
-    `counts` are all occurrences in the window but those in spans; `reasons` are the skips' reasons. What is in `counts`
+    `counts` are all occurrences in the window but those in spans; `failing` is how many of those that ended last failed
+    or were abandoned, one after the other; `reasons` are the skips' reasons. What is in `counts`
     and not in `shown` is in `bins`. `unshown_*` are the older ones that were left out.
     """
 
@@ -113,6 +115,7 @@ class ScheduleReport(msgspec.Struct, frozen=True, kw_only=True):
     next_due: datetime | None = None
     fault: str = ""
     counts: Counter[Outcome] = msgspec.field(default_factory=Counter[Outcome])
+    failing: int = 0
     reasons: Counter[str] = msgspec.field(default_factory=Counter[str])
     shown: tuple[Shown, ...] = ()
     bins: tuple[Bin, ...] = ()
@@ -134,7 +137,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     `anchor` is the last entry and the chain there (`S:H`), and with `journal_id` empty where no journal's files were
     read; `unfinished` is what stands behind it. `schedules_total` counts also those that were left out. `days` are
-    counts by UTC day, of all schedules asked for, the newest of them.
+    counts by UTC day, of all schedules asked for, the newest of them. `regressions` are those of the clock that were
+    beyond the tolerance; `steps_back` are the others of a second or more.
     """
 
     journal_id: str
@@ -156,6 +160,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     anomaly_count: int
     moments: tuple[Step, ...]
     regressions: int
+    steps_back: int
+    largest_step_back: timedelta
     unshown_moments: int
     downtimes: tuple[Downtime, ...]
 
@@ -181,6 +187,20 @@ def outcome_of(row: Row) -> Outcome:
             return row.run_state
         case _:
             return "open"
+
+
+def failing(rows: Iterable[Row]) -> int:
+    """How many of the occurrences that ended last failed or were abandoned, one after the other."""
+    in_a_row = 0
+    for row in rows:
+        match outcome_of(row):
+            case "failed" | "abandoned":
+                in_a_row += 1
+            case "completed":
+                in_a_row = 0
+            case _:
+                continue
+    return in_a_row
 
 
 def names_a_moment(entry: Entry) -> bool:

@@ -29,6 +29,7 @@ from duly.projections.schedules import ScheduleState
 from duly.projections.state import State
 from duly.scheduler.audits import is_change
 from duly.scheduler.explanations import Step, facts_of
+from duly.scheduler.readings import Readings
 from duly.scheduler.reports import LEAST_BESIDE, MOST_BESIDE, MOST_MOMENTS, Downtime, HandRun, names_a_moment
 from duly.scheduler.sources import SourceFactory
 from duly.scheduler.triggers import trigger_of
@@ -102,6 +103,7 @@ class Survey:
         self.moments: deque[Step] = deque(maxlen=MOST_MOMENTS)
         self.moment_counts: Counter[str] = Counter()
         self.downtimes: deque[Downtime] = deque(maxlen=MOST_MOMENTS)
+        self.readings = Readings()
         self._wanted = wanted
         self._closed = True
 
@@ -111,6 +113,7 @@ class Survey:
         if isinstance(entry, EntryLost):
             return
         self._note_ownership(sequence, entry)
+        self.readings.apply(entry)
         if FIRST_INSTANT <= entry.at < LAST_INSTANT:
             self.last_at = entry.at
         if names_a_moment(entry) and self.window.holds(entry.at):
@@ -122,6 +125,10 @@ class Survey:
             subject.apply(sequence, entry)
         if isinstance(entry, RunAdmittedManually | RunEntry):
             self._note_by_hand(sequence, entry)
+
+    def unowned(self) -> Iterator[Downtime]:
+        """The times in which nobody owned the journal."""
+        return self.readings.unowned(self.downtimes)
 
     def _concerned(self, entry: Entry) -> Collection[Subject]:
         if isinstance(entry, ClockRegressed):

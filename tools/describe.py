@@ -143,7 +143,7 @@ def describe_entry(entry: Entry) -> str:  # noqa: PLR0911, PLR0912 - one case fo
         case AttemptCleared(run_id=run_id, attempt_id=attempt_id):
             return f"attempt {attempt_id} of run {run_id} is done"
         case RunAbandoned(run_id=run_id):
-            return f"run {run_id} abandoned{_of(entry.attempt_id)}: {_abandon_reason(entry)}"
+            return f"run {run_id} abandoned{_of(entry.attempt_id)}: {describe_abandonment(entry)}"
         case JournalOpened() | JournalClosed():
             return _ownership(entry)
         case ClockRegressed(highest=highest, tolerance=tolerance):
@@ -162,6 +162,20 @@ def describe_entry(entry: Entry) -> str:  # noqa: PLR0911, PLR0912 - one case fo
 def describe_error(error: ErrorInfo) -> str:
     """Why a run failed: the error's type, where one was reported, and its message."""
     return ": ".join(part for part in (error.type, error.message) if part) or "no reason was given"
+
+
+def describe_abandonment(entry: RunAbandoned) -> str:
+    """Why a run was given up."""
+    match entry.cause:
+        case "crash":
+            reason = "its process died; external effects may have happened; it is never retried"
+        case "ambiguous":
+            reason = "the outcome of its attempt cannot be told; it is never retried"
+        case "operator":
+            reason = "by an operator"
+        case _:
+            assert_never(entry.cause)
+    return f"{entry.detail or reason}{_signed(entry.actor, entry.note)}"
 
 
 def describe_definition(definition: Definition) -> str:
@@ -212,19 +226,6 @@ def _skip_reason(entry: OccurrenceSkipped) -> str:
     if entry.reason in ("misfire", "capacity"):
         parts.append(f"{describe_duration(entry.at - entry.scheduled_at)} late")
     return ", ".join(parts)
-
-
-def _abandon_reason(entry: RunAbandoned) -> str:
-    match entry.cause:
-        case "crash":
-            reason = "its process died; external effects may have happened; it is never retried"
-        case "ambiguous":
-            reason = "the outcome of its attempt cannot be told; it is never retried"
-        case "operator":
-            reason = "by an operator"
-        case _:
-            assert_never(entry.cause)
-    return f"{entry.detail or reason}{_signed(entry.actor, entry.note)}"
 
 
 def _ownership(entry: JournalOpened | JournalClosed) -> str:

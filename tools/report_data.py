@@ -16,10 +16,17 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from duly.journal.entries import RunAbandoned
 from duly.scheduler.explanations import Explanation
 from duly.scheduler.reports import OUTCOMES, HandRun, Outcome, Report, ScheduleReport, Shown, Span
 from duly.scheduler.zones import Zone, zone_of
-from duly.tools.describe import describe_definition, describe_entry, describe_trigger
+from duly.tools.describe import (
+    describe_abandonment,
+    describe_definition,
+    describe_entry,
+    describe_error,
+    describe_trigger,
+)
 from duly.tools.explain_command import describe_run, explanation_lines, headline, way_on, zone_of_rule
 from duly.tools.moments import describe_instant
 from duly.tools.printable import printable
@@ -55,6 +62,14 @@ def seconds(instant: datetime | None) -> int | float | None:
         return None
     exact = (instant - _EPOCH).total_seconds()
     return int(exact) if exact.is_integer() else exact
+
+
+def end_of(one: Explanation) -> str:
+    """Why its run ended badly; nothing if it did not."""
+    if one.run is not None and one.run.error is not None:
+        return describe_error(one.run.error)
+    abandoned = [step.entry for step in one.steps if isinstance(step.entry, RunAbandoned)]
+    return describe_abandonment(abandoned[-1]) if abandoned else ""
 
 
 class _Packing:
@@ -103,7 +118,7 @@ class _Packing:
         }
 
     def _mark(self, shown: Shown, zone: Zone) -> list[Any]:
-        """[scheduled, outcome, started, ended, headline, run, lines]."""
+        """[scheduled, outcome, started, ended, headline, run, end, lines]."""
         one = shown.explanation
         run = one.run
         return [
@@ -113,6 +128,7 @@ class _Packing:
             seconds(run.ended_at) if run is not None else None,
             self._text(headline(one)),
             run.run_id if run is not None else None,
+            self._text(end) if (end := end_of(one)) else None,
             self._explained(one, zone),
         ]
 
@@ -140,7 +156,7 @@ class _Packing:
         ]
 
     def _hand(self, hand: HandRun) -> list[Any]:
-        """[admitted, outcome, started, ended, headline, run, lines], as of an occurrence."""
+        """[admitted, outcome, started, ended, headline, run, end, lines], as of an occurrence."""
         run = hand.run
         by = hand.actor or "somebody"
         lines = [
@@ -155,6 +171,7 @@ class _Packing:
             seconds(run.ended_at),
             self._text("run by hand"),
             run.run_id,
+            self._text(describe_error(run.error)) if run.error is not None else None,
             self._lines(lines),
         ]
 

@@ -23,7 +23,7 @@ from duly.scheduler.reports import OUTCOMES, Outcome, Report, ScheduleReport
 from duly.tools.describe import describe_definition, describe_entry
 from duly.tools.moments import describe_duration, describe_instant
 from duly.tools.printable import printable
-from duly.tools.report_data import page_data, script_json, shown_text
+from duly.tools.report_data import end_of, page_data, script_json, shown_text
 from duly.tools.wording import counted, lost_entries
 
 GENERATOR: Final = "duly report"
@@ -42,6 +42,7 @@ SCRIPTS: Final = (
 SHARED: Final = ("theme.css", "theme.js")
 """What the status page of the service looks like, too."""
 _OWN: Final = files("duly.tools").joinpath("templates")
+BADLY: Final[tuple[Outcome, ...]] = ("failed", "abandoned")
 MOST_LISTED: Final = 100
 """How many notices of one kind are listed."""
 OUTCOME_NAMES: Final[dict[Outcome, str]] = {
@@ -94,6 +95,7 @@ def render_page(report: Report, journal: str) -> str:
         report=report,
         journal=shown_text(journal),
         outcomes=OUTCOMES,
+        by_hand=sum(len(one.by_hand) + one.unshown_by_hand for one in report.schedules),
         names=OUTCOME_NAMES,
         schedules=[_row(one) for one in report.schedules],
         notices=_notices(report),
@@ -164,6 +166,17 @@ def _notices(report: Report) -> list[Notice]:
             found.append(Notice("bad", f"entry {one.block.sequence}", shown_text(text)))
         if one.fault:
             found.append(Notice("bad", one.id, shown_text(f"cannot be evaluated here: {one.fault}")))
+        if one.failing:
+            found.append(Notice("bad", one.id or "by hand", shown_text(_failing(one))))
+    ended_badly = [f"{report.counts[one]:,} {OUTCOME_NAMES[one]}" for one in BADLY if report.counts[one]]
+    if ended_badly:
+        text = f"{' and '.join(ended_badly)}: the timeline marks them, and the table says why"
+        found.append(Notice("note", "runs", text))
+    if report.steps_back:
+        times = counted(report.steps_back, "time")
+        back = describe_duration(report.largest_step_back)
+        text = f"it stepped back {times}, by up to {back}; a step beyond the tolerance has an entry of its own"
+        found.append(Notice("note", "the clock", text))
     found += [
         Notice(
             "note",
@@ -178,6 +191,16 @@ def _notices(report: Report) -> list[Notice]:
         if not one.clean
     ]
     return found
+
+
+def _failing(one: ScheduleReport) -> str:
+    """The runs that came to nothing after the last one that did not, and why the latest did."""
+    many = "its last run" if one.failing == 1 else f"its last {one.failing:,} runs"
+    ended = [shown.explanation for shown in one.shown if shown.outcome in BADLY]
+    if not ended:
+        return f"{many} came to nothing"
+    latest = max(ended, key=lambda explanation: explanation.scheduled_at)
+    return f"{many} came to nothing, the latest of {describe_instant(latest.scheduled_at)}: {end_of(latest)}"
 
 
 def _downtime(since: datetime, until: datetime) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from importlib.resources import files
 from io import BytesIO, TextIOWrapper
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from duly import Cron, ManualClock, Scheduler
 from duly.scheduler.explaining import explain_all
 from duly.scheduler.reporting import report_data
 from duly.tools.cli import main
@@ -353,7 +355,32 @@ def test_what_needs_attention_comes_first(recorded: Path, many: Path):
     assert "2026-03-29T07:12:00Z CLOCK went back 2d from 2026-03-31T07:12:00Z (tolerance 5m)" in " ".join(said).replace(
         "  ", " "
     )
-    assert any(text.startswith("Nothing: no anomaly") for text in Page(render_page(report_data(many), "j")).texts)
+    said = [text.strip() for text in Page(render_page(report_data(many), "j")).texts if text.strip()]
+    start = said.index("Needs attention")
+    assert said[start + 1 : start + 4] == [
+        "problem",
+        "daily-04",
+        "its last run came to nothing, the latest of 2026-03-31T20:28:00Z: OSError: no route to host 765",
+    ]
+    assert "275 failed: the timeline marks them, and the table says why" in said
+    assert any(text.startswith("it stepped back 2,265 times, by up to 41m; ") for text in said)
+
+
+def test_where_nothing_is_wrong_the_page_says_what_was_looked_for(tmp_path: Path):
+    with Scheduler.open(tmp_path / "j", clock=ManualClock(datetime(2026, 3, 2, tzinfo=UTC))) as scheduler:
+        scheduler.create("job", Cron("0 * * * *", zone="UTC"), target="work")
+    texts = Page(render_page(report_data(tmp_path / "j"), "j")).texts
+    assert any(text.startswith("Nothing: no anomaly, no run that failed or was abandoned, ") for text in texts)
+
+
+def test_an_occurrence_that_ended_badly_says_why_beside_its_rule(recorded: Path):
+    data = page_of(recorded).data
+    ends = {
+        mark[5]: data["texts"][mark[6]] for one in data["schedules"] for mark in one["marks"] if mark[6] is not None
+    }
+    assert set(ends) == {7, 30}
+    assert ends[7].startswith("OSError: ")
+    assert ends[30].startswith("its owner ended while it was under way; ")
 
 
 def test_now_is_the_record_unless_somebody_says_otherwise(recorded: Path, duly: Duly, tmp_path: Path):

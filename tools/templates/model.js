@@ -51,8 +51,8 @@ const Duly = {};
   const names = Object.fromEntries(outcomes.map((one) => [one, one === "open" ? "not ended" : one]));
   const text = (number) => raw.texts[number];
 
-  const asMark = (kind, schedule) => ([t, outcome, started, ended, head, run, lines]) => ({
-    kind, schedule, t, outcome: outcomes[outcome], started, ended, head, run, lines,
+  const asMark = (kind, schedule) => ([t, outcome, started, ended, head, run, end, lines]) => ({
+    kind, schedule, t, outcome: outcomes[outcome], started, ended, head, run, end, lines,
   });
   const asCounts = (numbers) => Object.fromEntries(outcomes.map((one, at) => [one, numbers[at]]).filter(([, number]) => number));
   const schedules = raw.schedules.map((one) => {

@@ -8,7 +8,7 @@
   const totals = {};
   const add = (outcome, number) => { totals[outcome] = (totals[outcome] ?? 0) + number; };
   for (const schedule of Duly.schedules) {
-    for (const mark of schedule.marks) add(mark.outcome, mark.kind === "mark" ? 1 : 0);
+    for (const mark of schedule.marks) add(mark.outcome, 1);
     for (const bin of schedule.bins) for (const [outcome, number] of Object.entries(bin.counts)) add(outcome, number);
   }
   const legend = document.getElementById("legend");

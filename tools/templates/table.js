@@ -20,7 +20,7 @@
     const took = item.started && item.ended && item.outcome !== "abandoned" ? duration(item.ended - item.started) : "";
     return build("tr", {},
       build("td", { class: "nowrap" }, open), build("th", { scope: "row" }, item.schedule.name), build("td", {}, named(item.outcome, item.outcome === "skipped" || item.kind === "hand" ? text(item.head) : undefined)),
-      build("td", {}, text(item.lines[1])), build("td", { class: "number" }, item.run === null ? "" : String(item.run)), build("td", { class: "number nowrap" }, took));
+      build("td", {}, text(item.end ?? item.lines[1])), build("td", { class: "number" }, item.run === null ? "" : String(item.run)), build("td", { class: "number nowrap" }, took));
   };
   const fill = () => {
     const start = page * PAGE;
@@ -31,8 +31,10 @@
       return counts ? sum + Object.values(counts).reduce((all, one) => all + one, 0) : sum;
     }, 0);
     const more = binned ? `; ${counted(binned, "more occurrence")} here are only counted` : "";
+    const hands = found.filter((item) => item.kind === "hand").length;
+    const told = counted(found.length - hands, "occurrence") + (hands ? ` and ${counted(hands, "run")} by hand` : "");
     count.textContent = found.length
-      ? `${(start + 1).toLocaleString("en")}–${(start + some.length).toLocaleString("en")} of ${counted(found.length, "occurrence")} in the visible time, newest first${more}`
+      ? `${(start + 1).toLocaleString("en")}–${(start + some.length).toLocaleString("en")} of ${told} in the visible time, newest first${more}`
       : `No occurrence matches in the visible time${more}`;
     newer.disabled = page === 0;
     older.disabled = start + PAGE >= found.length;
