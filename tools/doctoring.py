@@ -31,7 +31,7 @@ from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import tzdata_version
 from duly.tools.describe import describe_error
 from duly.tools.moments import describe_duration, describe_instant
-from duly.tools.wording import counted, lost_entries
+from duly.tools.wording import command_about, counted, lost_entries
 
 Gravity: TypeAlias = Literal["note", "bad", "help"]
 """`note`: something to know; `bad`: the journal or its machine is not as it should be; `help`: a schedule is starving
@@ -173,11 +173,11 @@ def troubles_of(schedule: ScheduleState, now: datetime, place: str) -> Iterator[
     """What ails one schedule, as of `now`; `place` is the journal's folder as it is typed."""
     name = schedule.id
     through = describe_instant(now.replace(microsecond=0))
-    moved = f"duly ctl rebaseline {name} {through} -j {place}"
+    moved = command_about(name, "ctl rebaseline", place, through)
     if schedule.block is not None:
         block = schedule.block
         text = f"{name} is blocked since #{block.sequence}, by {block.cause}: {block.reason}"
-        remedy = f"duly ctl unblock {name} -j {place}"
+        remedy = command_about(name, "ctl unblock", place)
         yield Trouble(code="blocked", gravity="help", text=text, remedy=remedy, schedule_id=name)
         return
     if schedule.consumed_through - now > TOLERANCE and not schedule.exhausted:

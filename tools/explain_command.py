@@ -32,6 +32,7 @@ from duly.tools.now_option import now_option
 from duly.tools.options import journal_option, output_options
 from duly.tools.output import Output, working
 from duly.tools.upcoming import clock_changes, describe_change
+from duly.tools.wording import command_about
 
 BAD_ANSWERS = frozenset({"none", "unknown", "unaccounted"})
 SCHEMA = "duly.explain/1"
@@ -227,10 +228,10 @@ def _slot(slot: SlotTaken) -> str:
 
 def way_on(one: Explanation, journal: str) -> str:
     """The command that shows the entries behind an explanation."""
-    place = f"-j {shlex.quote(journal)}"
+    place = shlex.quote(journal)
     if one.sequence is None or one.disposition == "none":
-        return f"duly history {one.schedule_id} {place}"
+        return command_about(one.schedule_id, "history", place)
     sequences = [one.sequence, *[step.sequence for step in one.steps]]
     first, last = min(sequences), max(sequences)
     narrowed = f" -s {one.schedule_id}" if any(later - earlier > 1 for earlier, later in pairwise(sequences)) else ""
-    return f"duly log {place}{narrowed} --since {first} --until {last}"
+    return f"duly log -j {place}{narrowed} --since {first} --until {last}"
