@@ -60,7 +60,7 @@ def main() -> int:
     given = parser.parse_args()
     DATA.mkdir(parents=True, exist_ok=True)
     given.save.parent.mkdir(parents=True, exist_ok=True)
-    only = set(filter(None, given.only.split(",")))
+    only: set[str] = {name for name in str(given.only).split(",") if name}
     with given.save.open("w", encoding="utf-8") as saved:
         _tell(saved, json.dumps({"axis": "machine", "machine": machine(), "scale": given.scale, "note": given.note}))
         for script in OWN:
