@@ -11,7 +11,15 @@ from typing import TypeAlias, TypeVar
 
 from duly.journal import UnencodableEntry, frozen_json
 from duly.scheduler.copies import round_trip
-from duly.scheduler.decisions.questions import Answer, AskPreflight, Invocation, Question, Refusal, Target
+from duly.scheduler.decisions.questions import (
+    Answer,
+    AskPreflight,
+    Invocation,
+    Question,
+    Refusal,
+    Target,
+    by_targets,
+)
 from duly.scheduler.definitions import check_words
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.wording import describe_error, describe_value, shortened
@@ -66,13 +74,13 @@ class HostAnswers:
             if target is None:
                 return None
             if not isinstance(target, Target):  # pyright: ignore[reportUnnecessaryIsInstance] - hosts are not all typed
-                return Refusal(f"targets({name!r}) gave {describe_value(target)}, which is no Target")
+                return Refusal(f"{by_targets(name)} gave {describe_value(target)}, which is no Target")
             revision = None if target.revision is None else check_words("revision", target.revision)
             return Target(name, revision, frozen_json(target.environment, name="the environment"))
         except (DefinitionError, UnencodableEntry) as error:
-            return Refusal(shortened(f"targets({name!r}) gave what cannot be recorded: {error}"))
+            return Refusal(shortened(f"{by_targets(name)} gave what cannot be recorded: {error}"))
         except Exception as error:  # whatever the host raises is its refusal, in its own words
-            return Refusal(f"targets({name!r}) raised {describe_error(error)}")
+            return Refusal(f"{by_targets(name)} raised {describe_error(error)}")
 
     def _preflighted(self, invocation: Invocation) -> Refusal | None:
         if self._preflight is None:

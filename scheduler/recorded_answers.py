@@ -8,15 +8,11 @@ question that it answered: of the target before overlap and capacity, of the pre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from duly.journal.entries import Entry, OccurrenceAdmitted, OccurrenceSkipped
 from duly.projections import State
-from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Refusal, Target
+from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Refusal, Target, is_of_target
 from duly.scheduler.recorded import Key, Record
-
-_OF_THE_TARGET: Final = ("the target ", "targets(")
-"""How the words of a refusal begin that was given for the target, and not for the invocation."""
 
 
 class Answers:
@@ -36,7 +32,8 @@ class Answers:
         asked = question if isinstance(question, AskTarget) else question.invocation
         key: Key = (asked.schedule_id or "", asked.scheduled_at) if asked.scheduled_at is not None else 0
         refusal = self._refusal(key)
-        of_target = refusal is not None and refusal.startswith(_OF_THE_TARGET)
+        name = asked.name if isinstance(asked, AskTarget) else asked.target
+        of_target = refusal is not None and is_of_target(refusal, name)
         if refusal is not None and of_target == isinstance(question, AskTarget):
             return Refusal(refusal)
         return self._target(question.name, asked.schedule_id, key) if isinstance(question, AskTarget) else None

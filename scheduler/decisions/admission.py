@@ -37,6 +37,7 @@ from duly.scheduler.decisions.questions import (
     Question,
     Refusal,
     Target,
+    the_target,
 )
 from duly.scheduler.decisions.turns import TICK, Turn, deadline, spending
 from duly.scheduler.errors import TriggerError
@@ -352,9 +353,9 @@ def _rechecked(schedule: ScheduleState, target: Answer) -> Target | Refusal:
     """The schedule's target as it is now, or why it cannot be used: unknown, refused, or not at the pinned revision."""
     name, pinned = schedule.definition.target, schedule.definition.target_revision
     if target is None:
-        return Refusal(f"the target {name!r} is unknown")
+        return Refusal(f"{the_target(name)} unknown")
     if isinstance(target, Target) and pinned is not None and target.revision != pinned:
-        return Refusal(f"the target {name!r} is at revision {target.revision!r}, and {pinned!r} is pinned")
+        return Refusal(f"{the_target(name)} at revision {target.revision!r}, and {pinned!r} is pinned")
     return target
 
 

@@ -62,3 +62,21 @@ class AskPreflight(msgspec.Struct, frozen=True):
 Question: TypeAlias = AskTarget | AskPreflight
 Answer: TypeAlias = Target | Refusal | None
 """AskTarget: the Target, or a Refusal. AskPreflight: None for yes, or a Refusal."""
+
+
+# The words of a refusal say which question it answered, and a what-if reads them: so they are put together here alone.
+
+
+def the_target(name: str) -> str:
+    """How a refusal begins that was found by looking at the target of this name."""
+    return f"the target {name!r} is"
+
+
+def by_targets(name: str) -> str:
+    """How a refusal begins that was made of what the host's `targets` did when it was asked for this name."""
+    return f"targets({name!r})"
+
+
+def is_of_target(detail: str, name: str) -> bool:
+    """Whether a refusal was given for the target of this name, and not by the preflight."""
+    return detail.startswith((f"{the_target(name)} ", f"{by_targets(name)} "))
