@@ -34,7 +34,7 @@ from duly.projections.history import History, Row
 from duly.scheduler.lookups import Record, about
 from duly.scheduler.sources import SourceFactory
 from duly.scheduler.triggers import trigger_of
-from duly.scheduler.waiting import waiting_rows
+from duly.scheduler.waiting import waiting_rows, waiting_span
 
 _CHANGES: Final = (
     ScheduleCreated,
@@ -84,7 +84,8 @@ def occurrences_of(
     now: datetime | None = None,
     sources: Mapping[str, SourceFactory] | None = None,
 ) -> tuple[Row, ...]:
-    """What became of the schedule's occurrences, in the order of their instants; with `now` also what waits then.
+    """What became of the schedule's occurrences, in the order of their instants; with `now` also what waits then, and
+    where that is too much to be told one by one, the newest of it, and a span (`detail` "waiting") for the others.
 
     Raises UnknownSchedule, and the journal's errors.
     """
@@ -94,7 +95,15 @@ def occurrences_of(
     rows = history.table()
     if now is not None and history.schedule is not None:
         rows += waiting_rows(history.schedule, now, lambda rule: trigger_of(rule, sources))
+        span = waiting_span(history.schedule, now, lambda rule: trigger_of(rule, sources))
+        rows += () if span is None else (span,)
     return tuple(sorted(rows, key=lambda row: row.key))
+
+
+def abandonments_of(journal: Record, schedule_id: str) -> dict[int, RunAbandoned]:
+    """The entries that gave up runs of the schedule, by the run's id. Raises UnknownSchedule, and the journal's
+    errors."""
+    return {entry.run_id: entry for _, entry in about(journal, schedule_id) if isinstance(entry, RunAbandoned)}
 
 
 def changes_of(journal: Record, schedule_id: str) -> tuple[Change, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from duly.journal.entries import TriggerRule
 from duly.projections.history import Row
@@ -16,6 +17,9 @@ from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import due_instants
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.sources import OccurrenceSource
+
+WAITING: Final = "waiting"
+"""The `detail` of a span that no entry has decided yet."""
 
 
 def waiting_rows(
@@ -39,6 +43,32 @@ def waiting_rows(
         )
         for instant in due.instants
     ]
+
+
+def waiting_span(
+    schedule: ScheduleState, now: datetime, source_of: Callable[[TriggerRule], OccurrenceSource]
+) -> Row | None:
+    """The instants before the one that `waiting_rows` has, where they are too many to be told one by one."""
+    if schedule.deleted or schedule.exhausted:
+        return None
+    try:
+        source = source_of(schedule.definition.trigger)
+        due = due_instants(source, schedule.consumed_through, now, schedule.kept)
+    except TriggerError:
+        return None
+    if not due.capped:
+        return None
+    through = due.instants[0] - datetime.resolution
+    return Row(
+        scheduled_at=through,
+        occurrence_id=occurrence_id(schedule.id, through),
+        disposition="interval",
+        detail=WAITING,
+        reason=why_waiting(schedule) or None,
+        revision=schedule.revision,
+        after=schedule.consumed_through,
+        at_least=due.seen,
+    )
 
 
 def why_waiting(schedule: ScheduleState) -> str:

@@ -13,11 +13,12 @@ from typing import Any, cast
 import click
 import msgspec
 
-from duly.journal.entries import TriggerRule
+from duly.journal.entries import RunAbandoned, TriggerRule
 from duly.projections.history import Row
-from duly.scheduler.audits import Change, FieldChange, changes_of, occurrences_of
+from duly.scheduler.audits import Change, FieldChange, abandonments_of, changes_of, occurrences_of
 from duly.scheduler.clock import SystemClock
-from duly.tools.describe import describe_entry, describe_error, describe_trigger
+from duly.scheduler.waiting import WAITING
+from duly.tools.describe import describe_abandonment, describe_entry, describe_error, describe_trigger
 from duly.tools.given import as_json, cut, cut_apart, plain
 from duly.tools.moments import describe_duration, describe_instant, describe_span
 from duly.tools.now_option import now_option
@@ -25,6 +26,17 @@ from duly.tools.options import INSTANT, journal_option, output_options
 from duly.tools.output import Output, working
 
 LONGEST_CELL = 60
+COVERED = {
+    "ScheduleCreated": "before the schedule began",
+    "ScheduleEdited": "due when it was edited",
+    "SchedulePaused": "due when it was paused",
+    "ScheduleUnpaused": "while it was paused",
+    "ScheduleDisabled": "due when it was disabled",
+    "ScheduleEnabled": "while it was disabled",
+    "ScheduleDeleted": "due when it was deleted",
+    "ScheduleRebaselined": "passed over by an operator",
+}
+"""Why what an entry of this kind covers at once does not run."""
 
 
 @click.command(short_help="What became of a schedule's occurrences.")
@@ -52,6 +64,9 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     with working("reading"):
         found = occurrences_of(journal, schedule, now=now or SystemClock().now())
+        given_up: Mapping[int, RunAbandoned] = {}
+        if output.for_people and any(row.run_state == "abandoned" for row in found):
+            given_up = abandonments_of(journal, schedule)
     rows = [row for row in found if _is_wanted(row, since, until)]
     if last is not None:
         rows = rows[max(len(rows) - last, 0) :]
@@ -59,7 +74,7 @@ def history(  # noqa: PLR0913, PLR0917 - one parameter for each option
         output.rows("duly.history/1", {"schedule_id": schedule}, "occurrences", map(_row, rows))
     elif rows:
         columns = ("scheduled", "became", "why", "run", "started", "took", "entry")
-        output.table(columns, [_cells(row) for row in rows], right=("run", "entry"), whole=("became",))
+        output.table(columns, [_cells(row, given_up) for row in rows], right=("run", "entry"), whole=("became",))
     else:
         output.line("there are no occurrences")
 
@@ -94,17 +109,27 @@ def _is_wanted(row: Row, since: datetime | None, until: datetime | None) -> bool
     return until is None or begins is None or begins <= until
 
 
-def _cells(row: Row) -> tuple[object, ...]:
-    abandoned = row.run_state == "abandoned"
+def _cells(row: Row, given_up: Mapping[int, RunAbandoned]) -> tuple[object, ...]:
+    abandoned = given_up.get(row.run_id or 0) if row.run_state == "abandoned" else None
     return (
         _scheduled(row),
-        row.run_state if row.disposition == "admitted" else row.disposition,
-        _why(row),
+        _became(row),
+        cut(describe_abandonment(abandoned).partition("; ")[0], LONGEST_CELL) if abandoned is not None else _why(row),
         row.run_id if row.run_id is not None else "",
-        f"{row.started_at:%Y-%m-%d %H:%M:%SZ}" if row.started_at is not None else "",
-        "" if abandoned else describe_span(row.started_at, row.ended_at),
+        describe_instant(row.started_at.replace(microsecond=0)) if row.started_at is not None else "",
+        "" if row.run_state == "abandoned" else describe_span(row.started_at, row.ended_at),
         row.sequence if row.sequence is not None else "",
     )
+
+
+def _became(row: Row) -> str:
+    if row.disposition == "admitted":
+        return row.run_state or "admitted"
+    if row.disposition != "interval":
+        return row.disposition
+    if row.detail == WAITING:
+        return WAITING
+    return "not run" if row.detail in COVERED else "superseded" if row.reason == "superseded" else "skipped"
 
 
 def _scheduled(row: Row) -> str:
@@ -117,9 +142,11 @@ def _scheduled(row: Row) -> str:
 def _why(row: Row) -> str:
     if row.error is not None:
         return cut(describe_error(row.error), LONGEST_CELL)
+    if row.disposition == "interval" and row.detail in COVERED:
+        return COVERED[row.detail]
     seen = f"at least {row.at_least} of them" if row.at_least else ""
     by = f"by {describe_instant(row.superseded_by)}" if row.superseded_by is not None else ""
-    detail = "" if row.detail == "IntervalSkipped" else row.detail
+    detail = "" if row.disposition == "interval" else row.detail
     parts = (row.reason, by, detail, seen)
     return cut(", ".join(part for part in parts if part), LONGEST_CELL)
 

@@ -248,6 +248,25 @@ def test_the_journal_is_read_beside_its_owner_and_where_nothing_can_be_written(d
         os.chmod(path, 0o700)  # noqa: PTH101 - so that it can be removed
 
 
+def test_a_backlog_too_long_to_be_told_one_by_one_is_told_as_a_whole(duly: Duly, tmp_path: Path):
+    with Scheduler.open(tmp_path / "j", clock=ManualClock(AT)) as scheduler:
+        scheduler.create("job", Cron("0 * * * *", zone="UTC"), target="work")
+    told = duly("history", "job", "-j", tmp_path / "j", "--now", "2026-03-12T09:30:00Z").out.splitlines()
+    assert [" ".join(line.split()) for line in told[2:]] == [
+        "... 2026-03-02T09:00:00Z not run before the schedule began 2",
+        "2026-03-02T09:00:00Z ... 2026-03-12T08:59:59Z waiting at least 100 of them",
+        "2026-03-12T09:00:00Z waiting",
+    ]
+    document = duly("history", "job", "-j", tmp_path / "j", "--now", "2026-03-12T09:30:00Z", "--json").document
+    span = document["occurrences"][1]
+    assert (span["disposition"], span["detail"], span["after"]) == ("interval", "waiting", "2026-03-02T09:00:00Z")
+
+
+def test_a_history_says_why_a_run_was_abandoned(recorded: Path, duly: Duly):
+    line = next(line for line in duly("history", "nightly", "-j", recorded).out.splitlines() if " abandoned " in line)
+    assert "its owner ended while it was under way" in line
+
+
 def test_a_history_is_narrowed(recorded: Path, duly: Duly):
     def rows(*options: str) -> list[str]:
         answer = duly("history", "often", "-j", recorded, "--format", "jsonl", "--now", END.isoformat(), *options)
