@@ -6,6 +6,9 @@ else happens. A question changes nothing. What needs a calendar is asked in `dul
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from heapq import merge
+
 from duly.journal.entries import Entry, TriggerRule
 from duly.journal.errors import Error
 from duly.projections.facts import Facts
@@ -51,12 +54,18 @@ class State(Facts):
 
     def runs(self, *, schedule_id: str | None = None, state: RunState | None = None) -> tuple[Run, ...]:
         """The runs that are open, and those that ended lately, by id; of one schedule or in one state if asked."""
-        everything = {**self.runs_recent, **self.runs_open}
         return tuple(
             run
-            for _, run in sorted(everything.items())
+            for run in self.runs_after(0)
             if (schedule_id is None or run.schedule_id == schedule_id) and (state is None or run.state == state)
         )
+
+    def runs_after(self, run_id: int) -> Iterator[Run]:
+        """The same runs, those with ids above `run_id`; what is not taken costs little."""
+        # A run is admitted with the highest id so far, and ends whenever it ends.
+        recent = sorted(one for one in self.runs_recent if one > run_id)
+        for one in merge(recent, (one for one in self.runs_open if one > run_id)):
+            yield self.runs_open[one] if one in self.runs_open else self.runs_recent[one]
 
     def known_run(self, run_id: int) -> Run | None:
         """A run that is open or ended lately, or None."""

@@ -7,7 +7,7 @@ on a poisoned or closed scheduler it raises.
 from __future__ import annotations
 
 from datetime import datetime
-from heapq import heappop, heappush, nsmallest
+from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -65,9 +65,9 @@ class Inspection(Shell):
         _check_limit(limit)
 
         def look() -> tuple[Schedule[OccurrenceSource], ...]:
-            living = (one for one, it in self._state.by_id.items() if not it.deleted and (after is None or one > after))
-            chosen = sorted(living) if limit is None else nsmallest(limit, living)
-            return tuple(self._shown(self._state.by_id[one]) for one in chosen)
+            by_id = self._state.by_id
+            living = (one for one in self._ordering.behind(after, by_id) if not by_id[one].deleted)
+            return tuple(self._shown(by_id[one]) for one in islice(living, limit))
 
         return self._exclusively(look)
 
@@ -94,8 +94,12 @@ class Inspection(Shell):
         _check_limit(limit)
 
         def look() -> tuple[Run, ...]:
-            found = self._state.runs(schedule_id=schedule_id, state=state)
-            return run_copies(islice((run for run in found if after is None or run.id > after), limit))
+            found = (
+                run
+                for run in self._state.runs_after(0 if after is None else after)
+                if (schedule_id is None or run.schedule_id == schedule_id) and (state is None or run.state == state)
+            )
+            return run_copies(islice(found, limit))
 
         return self._exclusively(look)
 

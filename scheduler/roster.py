@@ -7,7 +7,7 @@ between two bytecodes may leave an id in the order twice, or one that is no memb
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import merge
 from itertools import islice, takewhile
@@ -67,6 +67,24 @@ class Roster:
         elif self._fresh:
             self._ordered = sorted(self._ordered + self._fresh)
             self._fresh = []
+
+
+class Ordering:
+    """The ids of a dict that only grows, in order: what is new is put in its place when the order is asked for."""
+
+    __slots__ = ("_ordered",)
+
+    def __init__(self) -> None:
+        self._ordered: list[str] = []
+
+    def behind(self, after: str | None, ids: Mapping[str, object]) -> Iterator[str]:
+        """The ids in order, those behind `after`."""
+        known = len(self._ordered)
+        if known < len(ids):
+            # Two runs, one of them in order already: sorting merges them.
+            self._ordered = sorted([*self._ordered, *sorted(islice(ids, known, None))])
+        first = 0 if after is None else bisect_right(self._ordered, after)
+        return islice(self._ordered, first, None)
 
 
 def turn_order(

@@ -42,6 +42,7 @@ from duly.scheduler.errors import (
 )
 from duly.scheduler.instants import in_range
 from duly.scheduler.own_indexes import OwnIndexes
+from duly.scheduler.roster import Ordering
 from duly.scheduler.sources import OccurrenceSource, SourceFactory, Unevaluable
 from duly.scheduler.triggers import INTERNED, trigger_of
 from duly.scheduler.wording import describe_value
@@ -77,6 +78,7 @@ class Shell:
         self._actor = actor
         self._known_sources: dict[int, tuple[TriggerRule, OccurrenceSource]] = {}
         self._agenda = Agenda(self._source_of)
+        self._ordering = Ordering()
         self._lock = Lock()
         self._inside: dict[int, FrameType | None] = {}
         self._stale: set[str] = set()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from duly import Completed, Cron, Error, OneShot, Scheduler, UnknownRun, UnknownSchedule
 from duly.projections import Row
+from duly.scheduler.roster import Ordering
 from tests.scheduler.embedding import MINUTE, NINE, QUARTERLY, EveryMinutes, Program, at
 
 HOURLY = Cron("0 * * * *", zone="UTC")
@@ -80,9 +83,36 @@ def test_schedules_and_runs_come_in_pieces_whose_sum_is_the_whole(program: Progr
     assert [one.id for one in scheduler.schedules(limit=3)] == ["a", "b", "c"]
     assert [one.id for one in scheduler.schedules(after="c", limit=3)] == ["d"]
     assert [one.id for one in scheduler.schedules(after="bb")] == ["c", "d"]
+    scheduler.create("bc", HOURLY, target="x")
+    assert [one.id for one in scheduler.schedules(after="b", limit=2)] == ["bc", "c"]
+    assert [one.id for one in scheduler.schedules()] == ["a", "b", "bc", "c", "d"]
     assert [one.id for one in scheduler.runs(limit=2)] == runs[:2]
     assert [one.id for one in scheduler.runs(after=runs[1], limit=2)] == runs[2:]
     assert [one.id for one in scheduler.runs(schedule_id="a", after=runs[0])] == runs[2:]
+    scheduler.complete(scheduler.start(runs[1])[0].id)
+    assert [one.id for one in scheduler.runs(limit=2)] == runs[:2]
+    assert [one.id for one in scheduler.runs(after=runs[0])] == runs[1:]
+
+
+class CountedIds(dict[str, int]):
+    """Counts how often it is looked through."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.looks += 1
+        return super().__iter__()
+
+
+def test_an_order_is_made_once_for_all_pieces_and_again_for_what_is_new():
+    ids = CountedIds({f"{n * 7919 % 1000:03}": n for n in range(1000)})
+    ordering, last, seen = Ordering(), None, list[str]()
+    while piece := list(islice(ordering.behind(last, ids), 10)):
+        seen += piece
+        last = piece[-1]
+    assert (seen, ids.looks) == ([f"{n:03}" for n in range(1000)], 1)
+    ids["0005"] = 0
+    assert (list(islice(ordering.behind("000", ids), 3)), ids.looks) == (["0005", "001", "002"], 2)
 
 
 def test_upcoming_jumps_over_what_is_decided_ahead(program: Program):
