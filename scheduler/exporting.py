@@ -26,11 +26,11 @@ from duly.projections.schedules import ScheduleState
 from duly.scheduler.drafting import ACTOR, COVERED, Batch, Draft
 from duly.scheduler.engine import EngineCheck, check_lines
 from duly.scheduler.errors import DefinitionError
-from duly.scheduler.explaining import unknown_schedule
 from duly.scheduler.instants import require_aware
 from duly.scheduler.redacting import Redactor
 from duly.scheduler.slicing import Selection, Survey
 from duly.scheduler.sources import SourceFactory
+from duly.scheduler.unknown import unknown_schedule
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +82,8 @@ def export(  # noqa: PLR0913 - each is a choice of its own, by keyword
     Raises UnknownSchedule, DefinitionError for an empty slice or a naive instant, ForeignJournal where `to` is not
     empty, and the journal's errors.
     """
-    disk = RealDisk() if disk is None else disk
     source = _Source(Path(path), disk, sources or {})
+    disk = RealDisk() if disk is None else disk
     source.read(since, until)
     wanted = frozenset(schedules)
     for schedule_id in sorted(wanted - source.survey.schedule_ids):
@@ -138,7 +138,7 @@ class _Source:
     survey: Survey
     check: EngineCheck
 
-    def __init__(self, path: Path, disk: Disk, sources: Mapping[str, SourceFactory]) -> None:
+    def __init__(self, path: Path, disk: Disk | None, sources: Mapping[str, SourceFactory]) -> None:
         self.path = path
         self.sources = sources
         self._disk = disk

@@ -231,6 +231,8 @@ class Selection:
 
     def holds(self, sequence: int, entry: Entry) -> bool:
         """Whether the entry goes in as it is."""
+        if isinstance(entry, Checkpoint):
+            return False  # it says nothing that the entries before it do not, and it tells of every schedule
         schedule_id: str | None = getattr(entry, "schedule_id", None)
         if self.schedule_ids is not None and schedule_id is not None and schedule_id not in self.schedule_ids:
             return False
@@ -239,7 +241,7 @@ class Selection:
     def _is_needed(self, sequence: int, entry: Entry) -> bool:
         """Whether the slice rests on this entry from before it."""
         match entry:
-            case JournalOpened() | Checkpoint():
+            case JournalOpened():
                 return False
             case RunAdmittedManually():
                 return sequence not in self._past_runs

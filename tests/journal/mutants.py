@@ -335,9 +335,9 @@ MUTANTS = (
     Mutant(
         "HEAD proves nothing to an owner",
         "survey",
-        """        self._durable = max(last.first - 1, mark.sequence if mark else 0)
+        """        self._durable = max(last.first - 1, mark.sequence if mark else 0, durable)
 """,
-        """        self._durable = last.first - 1
+        """        self._durable = max(last.first - 1, durable)
 """,
         ("tests/journal/test_recovery.py::test_damage_to_what_head_vouches_for_is_refused",),
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from duly.journal import Journal
+from duly.journal import Journal, read
 from tests.tools.conftest import Duly
 
 
@@ -97,6 +97,15 @@ def test_what_rests_on_the_state_needs_no_archive(moved: tuple[Path, Path], duly
     assert duly("replay", copy, "--json").document["digest"] == digest
     verified = duly("verify", copy)
     assert (verified.code, "(those before are archived)" in verified.out) == (0, True)
+
+
+def test_a_slice_holds_no_state_of_other_schedules(moved: tuple[Path, Path], duly: Duly, tmp_path: Path):
+    copy, _ = moved
+    name = schedule_of(copy, duly)
+    assert duly("export", copy, "--to", tmp_path / "slice", "-s", name).code == 0
+    kinds = {record.entry.__struct_config__.tag for record in read(copy)}
+    assert "Checkpoint" in kinds
+    assert kinds - {record.entry.__struct_config__.tag for record in read(tmp_path / "slice")} >= {"Checkpoint"}
 
 
 def _now(command: str) -> tuple[str, ...]:
