@@ -24,7 +24,7 @@ import click
 from duly import __version__
 from duly.journal.errors import Error, JournalError
 from duly.projections.dump import UnknownProjection
-from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownSchedule
+from duly.scheduler.errors import DefinitionError, SchedulerError, UnknownRun, UnknownSchedule
 from duly.tools.account_command import account
 from duly.tools.archive_command import archive
 from duly.tools.asking import ask_for_a_command
@@ -118,7 +118,7 @@ def exit_code_of(error: Exception) -> int:
     match error:
         case click.ClickException():
             return error.exit_code
-        case DefinitionError() | UnknownSchedule() | UnknownProjection():
+        case DefinitionError() | UnknownSchedule() | UnknownRun() | UnknownProjection():
             return USAGE
         case JournalError() | OSError():
             return UNREADABLE

@@ -19,13 +19,15 @@ import msgspec
 
 from duly.journal import head, read
 from duly.journal.entries import JournalClosed, JournalOpened
+from duly.scheduler.clock import SystemClock
 from duly.scheduler.embedded import Scheduler
 from duly.tools.asking import ask_for_a_command
 from duly.tools.ctl_service import connect_options, resume, status, tell
 from duly.tools.describe import describe_entry
+from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, Command, Parsed, optional_journal, output_options
 from duly.tools.output import Output
-from duly.tools.visiting import acting, open_as_visitor
+from duly.tools.visiting import acting, open_as_visitor, refuse_unknown
 
 Action = Callable[[Scheduler, str, str], object]
 """What to do, given who does it and why."""
@@ -88,6 +90,7 @@ def _doing_here(command: Command) -> Command:
             raise click.UsageError(
                 "Which journal? Name it with -j PATH or $DULY_JOURNAL, or a running host with --connect."
             )
+        refuse_unknown(journal, kwargs.get("schedule"), kwargs.get("run"))
         before = head(journal).sequence
         with open_as_visitor(journal, actor="ctl", create=False) as scheduler:
             action(scheduler, acting(actor), note)
@@ -167,6 +170,8 @@ def rebaseline(schedule: str, through: datetime) -> Action:
     \b
     Example: duly ctl rebaseline nightly 2026-03-29T00:00:00Z -j state/
     """
+    if through > SystemClock().now():
+        raise click.UsageError(f"THROUGH lies ahead, at {describe_instant(through)}: give an instant that is past.")
     return lambda scheduler, actor, note: scheduler.rebaseline(schedule, through, actor=actor, note=note)
 
 

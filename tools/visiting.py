@@ -15,9 +15,11 @@ from collections.abc import Iterable
 from duly.journal import RealDisk
 from duly.journal.making import nothing_left
 from duly.journal.ownership import canonical
-from duly.projections import Run
+from duly.projections import Run, replay
 from duly.scheduler.decisions.runs import StillRunning
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.errors import UnknownRun
+from duly.scheduler.unknown import unknown_schedule
 from duly.tools.output import working
 
 
@@ -39,6 +41,22 @@ def acting(actor: str | None) -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a process need not have a user with a name
         return ""
+
+
+def refuse_unknown(journal: str, schedule_id: str | None, run_id: int | None) -> None:
+    """Refuses a schedule or a run that the record does not know before the journal is taken, for that is recorded.
+    Raises UnknownSchedule and UnknownRun, with the nearest, and the journal's errors."""
+    if schedule_id is None and run_id is None:
+        return
+    with working("reading"):
+        state = replay(journal)
+    if schedule_id is not None and schedule_id not in state.by_id:
+        raise unknown_schedule(schedule_id, state.by_id)
+    if run_id is not None and state.known_run(run_id) is None:
+        runs = sorted((run.id for run in state.runs()), key=lambda one: abs(one - run_id))
+        near = ", ".join(map(str, sorted(runs[:3])))
+        hint = f"The nearest: {near}." if near else "There are no runs."
+        raise UnknownRun(f"there is no run {run_id}", run_id=run_id, hint=hint)
 
 
 def open_as_visitor(journal: str, *, actor: str, create: bool) -> Scheduler:

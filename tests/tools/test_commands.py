@@ -379,7 +379,7 @@ def test_completion_prints_a_script_for_the_shell(shell: str, duly: Duly, monkey
 
 def test_commands_read_only_unless_their_help_says_that_they_write():
     writing = {name for name, command in cli.commands.items() if "Writes" in (command.short_help or "")}
-    assert writing == {"import", "salvage", "export", "index", "run", "ctl"}
+    assert writing == {"import", "salvage", "export", "index", "archive", "run", "ctl"}
 
 
 def test_json_is_plain_ascii(journal: Path, duly: Duly):

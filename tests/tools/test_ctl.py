@@ -117,12 +117,12 @@ def test_a_journal_that_is_owned_is_refused_in_one_line(stopped: Path, duly: Dul
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        (["pause", "jbo"], 2, "'jbo'"),
-        (["rebaseline", "job", "2100-01-01T00:00:00Z"], 2, "through"),
+        (["pause", "jbo"], 2, "there is no schedule 'jbo'. The nearest: job."),
+        (["rebaseline", "job", "2100-01-01T00:00:00Z"], 2, "THROUGH lies ahead"),
         (["rebaseline", "job", "yesterday"], 2, "is not an instant"),
         (["run-now"], 2, "Name a SCHEDULE"),
         (["run-now", "job", "--input", "{"], 2, "is not JSON"),
-        (["abandon", "99"], 1, "99"),
+        (["abandon", "99"], 2, "there is no run 99. The nearest: 5, 7"),
         (["abandon", "five"], 2, "five"),
         (["nosuch"], 2, "No such command"),
     ],
@@ -130,11 +130,11 @@ def test_a_journal_that_is_owned_is_refused_in_one_line(stopped: Path, duly: Dul
 def test_what_cannot_be_done_is_refused_and_nothing_is_recorded(
     command: list[str], code: int, said: str, stopped: Path, duly: Duly
 ):
-    before = replay(stopped).sequence
+    before = [record.sequence for record in read(stopped)]
     answer = duly("ctl", *command, *(["-j", stopped] if command != ["nosuch"] else []))
     assert (answer.code, answer.out, len(answer.err.splitlines())) == (code, "", 1)
     assert said in answer.err
-    assert decided(stopped, before) == []
+    assert [record.sequence for record in read(stopped)] == before
 
 
 def test_no_journal_is_made_and_a_damaged_one_is_not_touched(stopped: Path, duly: Duly, tmp_path: Path):

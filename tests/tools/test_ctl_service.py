@@ -103,7 +103,7 @@ def first_of(host: Host) -> JournalOpened:
         (["pause", "nope"], 2, "is unknown"),
         (["settle"], 2, "No such option"),
         (["complete-all"], 2, "No such command"),
-        (["abandon", "999"], 1, "no run 999"),
+        (["abandon", "999"], 2, "no run 999"),
     ],
 )
 def test_what_is_refused_is_told_as_ever(command: list[str], code: int, words: str, host: Host, duly: Duly):
