@@ -32,7 +32,8 @@
     }, 0);
     const more = binned ? `; ${counted(binned, "more occurrence")} here are only counted` : "";
     const hands = found.filter((item) => item.kind === "hand").length;
-    const told = counted(found.length - hands, "occurrence") + (hands ? ` and ${counted(hands, "run")} by hand` : "");
+    const decided = counted(found.length - hands, "occurrence");
+    const told = hands ? `${found.length.toLocaleString("en")} (${decided} and ${counted(hands, "run")} by hand)` : decided;
     count.textContent = found.length
       ? `${(start + 1).toLocaleString("en")}–${(start + some.length).toLocaleString("en")} of ${told} in the visible time, newest first${more}`
       : `No occurrence matches in the visible time${more}`;
