@@ -1,4 +1,4 @@
-"""Golden outputs of the commands that explain and account for what was decided, about the journal of `recorded`.
+"""Golden outputs of the commands that explain, account for and show what was decided, about the journal of `recorded`.
 
 `python -m tests.tools.golden_audit` prints them anew into tests/tools/golden_audit/; what changed is then read in the
 diff.
@@ -6,9 +6,13 @@ diff.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
+from duly.journal import RealDisk
 from tests.tools.golden import print_of
 from tests.tools.recorded import make_recorded
 
@@ -41,6 +45,16 @@ COMMANDS: dict[str, list[str]] = {
     **{f"explain-{name}": ["explain", *what, "-j", "JOURNAL", *NOW] for name, what in EXPLAINED.items()},
     "explain.json": ["explain", *EXPLAINED["voided"], "-j", "JOURNAL", *NOW, "--json"],
     "explain.jsonl": ["explain", *EXPLAINED["a-fold"], "-j", "JOURNAL", *NOW, "--format", "jsonl"],
+    "explain-ahead": ["explain", "nightly", "2026-04-02 02:30", "-j", "JOURNAL", *NOW],
+    "schedules": ["schedules", "JOURNAL"],
+    "schedules.json": ["schedules", "JOURNAL", "--json"],
+    "show": ["show", "nightly", "-j", "JOURNAL"],
+    "show-blocked": ["show", "hourly", "-j", "JOURNAL"],
+    "show.json": ["show", "tally", "-j", "JOURNAL", "--json"],
+    "runs": ["runs", "JOURNAL"],
+    "runs.jsonl": ["runs", "JOURNAL", "-s", "nightly", "--format", "jsonl"],
+    "doctor": ["doctor", "JOURNAL", *NOW],
+    "doctor.json": ["doctor", "JOURNAL", *NOW, "--json"],
     "account": ["account", "JOURNAL"],
     "account-since": ["account", "JOURNAL", "--since", "2026-03-29T04:00:00Z"],
     "account.json": ["account", "JOURNAL", "--json"],
@@ -53,9 +67,17 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
+class _Usage(NamedTuple):
+    free: int
+
+
 def printed(name: str, journal: Path) -> str:
-    """What the command prints about the journal, without what differs from machine to machine."""
-    return print_of(COMMANDS[name], journal)
+    """What the command prints about the journal, without what differs from machine to machine: on a disk with room."""
+    with (
+        patch.object(RealDisk, "file_system", lambda _, __: "ext4"),
+        patch.object(shutil, "disk_usage", lambda _: _Usage(1 << 40)),
+    ):
+        return print_of(COMMANDS[name], journal)
 
 
 def write_all() -> None:
