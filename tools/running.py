@@ -17,6 +17,7 @@ import click
 from duly.journal import Disk, JournalError
 from duly.journal.entries import Entry, RunAbandoned
 from duly.projections import replay
+from duly.projections.indexed import IndexedJournal
 from duly.scheduler.clock import SystemClock
 from duly.scheduler.errors import SchedulerError
 from duly.service import Command, CommandOf, Event, Host, Opened, Outputs, Polled, Work, stopped_by_signals
@@ -184,7 +185,7 @@ def run_once(settings: Settings, output: Output) -> int:
     state = replay(settings.journal)
     ended.extend(run for run_id in seen.abandoned if (run := state.known_run(run_id)) is not None)
     now = (settings.clock or SystemClock()).now()
-    rows = standings(state, Invocation(settings.journal, now, ended, seen.decisions))
+    rows = standings(state, Invocation(IndexedJournal(settings.journal), now, ended, seen.decisions))
     _show_standings(output, rows)
     return exit_code_of(rows)
 

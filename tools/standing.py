@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from duly.journal import read
@@ -24,6 +23,7 @@ from duly.journal.entries import (
     Period,
 )
 from duly.projections import Run, State
+from duly.projections.indexed import IndexedJournal
 from duly.projections.runs import RunState
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import due_instants, next_instant
@@ -62,7 +62,7 @@ class Standing:
 class Invocation:
     """What one invocation has seen: the runs that ended in it, the entries that its polls made, and the time."""
 
-    journal: Path
+    journal: IndexedJournal
     now: datetime
     ended: Sequence[Run]
     decisions: Sequence[Entry]
@@ -86,7 +86,7 @@ def exit_code_of(rows: Sequence[Standing]) -> int:
 def _of(state: State, found: ScheduleState, seen: Invocation) -> Iterator[Standing]:
     ran = [run for run in seen.ended if run.schedule_id == found.id]
     yield from (_of_run(found.id, run, found) for run in ran)
-    troubles = [one for one in troubles_of(found, seen.now, shlex.quote(str(seen.journal))) if one.gravity == "help"]
+    troubles = [one for one in troubles_of(found, seen.now, shlex.quote(str(seen.journal.path))) if one.gravity == "help"]
     for trouble in troubles:
         word = "BLOCKED" if trouble.code == "blocked" else "STARVING"
         yield Standing(found.id, "help", f"{word}: {trouble.text}. To mend it: {trouble.remedy}")
@@ -161,7 +161,7 @@ def _spent(found: ScheduleState, seen: Invocation) -> tuple[str, int | None] | N
     within = WITHIN[rule.period]
     for stamp, sequence in found.spent or ():
         if start <= stamp < end:
-            entry = next(read(seen.journal, after=sequence - 1)).entry
+            entry = next(read(seen.journal.path, after=sequence - 1)).entry
             if isinstance(entry, ExternalRunRecorded):
                 by = f" (entry {sequence}{f', recorded by {entry.actor}' if entry.actor else ''})"
                 return f"spent by an external run stamped {stamp:%Y-%m-%d}{by}", None
