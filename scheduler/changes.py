@@ -15,8 +15,8 @@ import msgspec
 from duly.journal.entries import CronRule, Definition, JournalOpened
 from duly.scheduler.definitions import DefinitionFields, check_count, parse_definition
 from duly.scheduler.errors import DefinitionError
-from duly.scheduler.explaining import unknown_schedule
 from duly.scheduler.triggers import Cron
+from duly.scheduler.unknown import unknown_schedule
 
 SETTINGS: Final = ("task_slots", "batch", "clock_tolerance")
 FIELDS: Final = ("misfire", "lateness", "overlap", "max_active_runs", "cron", "zone", "fold")

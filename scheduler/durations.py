@@ -13,7 +13,7 @@ from typing import Final
 
 from duly.scheduler.changes import EVERY
 from duly.scheduler.errors import DefinitionError
-from duly.scheduler.explaining import unknown_schedule
+from duly.scheduler.unknown import unknown_schedule
 
 LONGEST: Final = timedelta(days=366)
 BY_HAND: Final = "by hand"

@@ -18,9 +18,6 @@ from duly.scheduler.judging import judged
 from duly.scheduler.lookups import Record, told
 from duly.scheduler.sources import SourceFactory
 from duly.scheduler.story import Story
-from duly.scheduler.unknown import unknown_schedule
-
-__all__ = ["explain", "explain_all", "unknown_schedule"]
 
 
 def explain(  # noqa: PLR0913 - what an explanation rests on

@@ -17,8 +17,8 @@ from duly.projections import Run, Schedule, State
 from duly.projections import replay as replayed
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.errors import TriggerError
-from duly.scheduler.explaining import unknown_schedule
 from duly.scheduler.triggers import trigger_of
+from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import zone_of
 from duly.tools.describe import describe_error, describe_trigger
 from duly.tools.given import command_of, cut, describe_inputs, describe_limits

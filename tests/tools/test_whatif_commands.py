@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from duly.journal import Journal, Reader, read
 from duly.journal.entries import Entry, ErrorInfo, OccurrenceAdmitted, RunFailed
+from duly.scheduler.changes import FIELDS, SETTINGS
+from duly.tools.supposing import parse_supposition
 from tests.tools import golden_whatif
 from tests.tools.conftest import Duly
 from tests.tools.eventful import BEGIN, HOSTILE, hostile_text_is_escaped
@@ -223,6 +226,18 @@ def test_what_cannot_be_simulated_is_bad_usage(case: str, made: Mapping[str, Pat
 def test_a_file_that_is_not_there_is_unreadable(duly: Duly, tmp_path: Path):
     answer = duly("simulate", tmp_path / "missing", *SPAN)
     assert (answer.code, answer.out, len(answer.err.splitlines())) == (3, "", 1)
+
+
+def test_every_field_and_setting_that_can_be_supposed_is_read_as_what_it_is():
+    texts = {"misfire": "skip", "overlap": "parallel", "cron": "0 3 * * *", "zone": "UTC", "fold": "second"}
+    durations = {name: timedelta(minutes=7) for name in ("lateness", "clock_tolerance")}
+    counts = dict.fromkeys(("max_active_runs", "task_slots", "batch"), 7)
+    read = {}
+    for name, value in {**texts, **durations, **counts}.items():
+        text = "7m" if isinstance(value, timedelta) else str(value)
+        read[name] = parse_supposition(f"a.{name}={text}" if name in FIELDS else f"{name}={text}")[1]
+    assert read == {**texts, **durations, **counts}
+    assert read.keys() == {*FIELDS, *SETTINGS}
 
 
 def test_a_toml_file_is_simulated_like_the_crontab_that_says_the_same(duly: Duly, tmp_path: Path):
