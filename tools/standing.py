@@ -86,7 +86,8 @@ def exit_code_of(rows: Sequence[Standing]) -> int:
 def _of(state: State, found: ScheduleState, seen: Invocation) -> Iterator[Standing]:
     ran = [run for run in seen.ended if run.schedule_id == found.id]
     yield from (_of_run(found.id, run, found) for run in ran)
-    troubles = [one for one in troubles_of(found, seen.now, shlex.quote(str(seen.journal.path))) if one.gravity == "help"]
+    place = shlex.quote(str(seen.journal.path))
+    troubles = [one for one in troubles_of(found, seen.now, place) if one.gravity == "help"]
     for trouble in troubles:
         word = "BLOCKED" if trouble.code == "blocked" else "STARVING"
         yield Standing(found.id, "help", f"{word}: {trouble.text}. To mend it: {trouble.remedy}")
