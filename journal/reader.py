@@ -25,7 +25,7 @@ from duly.journal.checkpoint import CheckpointDoubted, Position, line_before, pl
 from duly.journal.codec import decode_line
 from duly.journal.disk import Disk
 from duly.journal.entries import Entry
-from duly.journal.errors import ForeignJournal, JournalCorrupt, UnconfirmedGone
+from duly.journal.errors import ForeignJournal, JournalCorrupt, UnconfirmedGone, UnreadableJournal
 from duly.journal.format import FIRST_HASH, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, read_mark, vouches_for_another
@@ -174,6 +174,10 @@ class Reader:
             before = (self._number, self.place)
             try:
                 over = yield from self._segment(after)
+            except UnreadableJournal as error:
+                if isinstance(error.__cause__, FileNotFoundError):
+                    self._is_sealed()  # it may have been archived just now, and that is told as such
+                raise
             except JournalCorrupt:
                 looks = looks + 1 if before == (self._number, self.place) else 1
                 if looks >= LOOKS or self._hopeless:
@@ -219,12 +223,10 @@ class Reader:
         if not self._listed:
             return
         begin = self._listed[0]
-        if not self._number:
-            if begin.first > after + 1 and not self._partial:
-                raise archived_before(self.path, begin.first)
-            self._number = begin.number
-        elif begin.number > self._number:
+        number = self._number or begin.number
+        if begin.number > number or (not self._number and begin.first > after + 1 and not self._partial):
             raise archived_before(self.path, begin.first)
+        self._number = number
 
     def _is_foreign(self, mark: Mark) -> bool:
         """A HEAD of another journal vouches for nothing, and is no reason to miss anything."""

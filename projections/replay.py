@@ -10,7 +10,7 @@ from collections import deque
 from datetime import datetime
 from pathlib import Path
 
-from duly.journal.errors import Error, JournalCorrupt, UnconfirmedGone
+from duly.journal.errors import Error, JournalArchived, JournalCorrupt, UnconfirmedGone
 from duly.journal.judgement import SALVAGE
 from duly.journal.reader import Line, Reader, read
 from duly.projections.fold import fold_entry
@@ -59,6 +59,10 @@ class ReplayedState(State):
         if self.unconfirmed:
             self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
         try:
+            self.read_on(through=None, confirmed=True)
+        except JournalArchived:
+            # What it stopped in was moved away; the journal has the state to go on from.
+            self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
             self.read_on(through=None, confirmed=True)
         except UnconfirmedGone:
             # It was not folded in. All that was is durable, and still there.

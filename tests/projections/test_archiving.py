@@ -94,6 +94,25 @@ def test_without_the_archive_what_was_archived_is_said_to_be_and_the_rest_is_rea
     assert any(path.parent == ARCHIVE and path.suffix == ".index" for path in disk.contents())
 
 
+def test_a_reader_whose_segments_are_moved_away_meanwhile_says_so_and_a_follower_begins_with_the_state(tmp_path: Path):
+    disk = MemoryDisk()
+    segmented(ENTRIES, disk, path=PATH)
+    reading = Reader(PATH, disk=disk).records()
+    assert next(reading).sequence == 1
+    journal = tmp_path / "journal"
+    with Journal.open(journal, now=DAY, segment_bytes=2_000) as owner:
+        for entry in ENTRIES:
+            owner.append([entry], DAY)
+    follower = replay(journal)
+    archive(PATH, ARCHIVE, now=DAY, disk=disk)
+    with pytest.raises(JournalArchived, match="are archived"):
+        list(reading)
+    archive(journal, tmp_path / "old", now=DAY)
+    (tmp_path / "old").rename(tmp_path / "elsewhere")
+    assert follower.catch_up() == 1
+    assert follower.digest() == replay(journal).digest()
+
+
 def test_requests_runs_and_watermarks_go_on_from_the_state():
     disk = archived_twice()
     state = opened_state(disk)
