@@ -132,6 +132,11 @@ class Reign(msgspec.Struct):
     revision: int
 
 
+ENDED_RUNS: Final = 16
+"""How many runs that have ended a history still knows, with their results: it is asked for one straight behind its end,
+and where there are many schedules there are as many histories."""
+
+
 class History:
     """The fold of one schedule's entries into rows; feed it every entry of a journal, in order."""
 
@@ -170,6 +175,8 @@ class History:
             self._join(before, entry)
         anomalies = self._state.anomaly_count
         self._state.apply(sequence, entry)
+        while len(self._state.runs_recent) > ENDED_RUNS:
+            self._state.runs_recent.popitem(last=False)
         if self._state.anomaly_count == anomalies:
             self._note(sequence, entry)
         elif isinstance(entry, _DECISIONS) and entry.scheduled_at in self.rows:

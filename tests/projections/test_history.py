@@ -193,6 +193,16 @@ def test_a_deleted_schedule_keeps_its_history():
     assert told(history_of(*WORKED, deleted)) == [*told(history_of(*WORKED)), "11:00..12:00 ScheduleDeleted"]
 
 
+def test_a_history_knows_the_newest_of_the_runs_that_ended_and_every_row():
+    record: list[Entry] = [created()]
+    for minute in range(15, 55):
+        record += [admitted(f"09:{minute}"), started(len(record) + 1), failed(len(record) + 1)]
+    history = history_of(*record)
+    known = [sequence for sequence in range(1, len(record) + 1) if history.run(sequence) is not None]
+    assert known == list(range(2, len(record) + 1, 3))[-16:]
+    assert [row.run_state for row in history.table() if row.disposition == "admitted"] == ["failed"] * 40
+
+
 def test_a_schedule_that_was_never_created_has_no_history():
     history = history_of(admitted("09:15"), schedule_id="nobody")
     assert (history.table(), history.schedule) == ([], None)
