@@ -20,7 +20,7 @@ from duly.projections.schedules import Block, ScheduleState, may_block
 RECENT_RUNS = 1_000
 """How many ended runs stay in memory."""
 RECENT_REQUESTS = 10_000
-"""How many idempotency keys are remembered; an older one counts as new."""
+"""How many idempotency keys are remembered; an older one counts as new, but for that of a schedule's creation."""
 RECENT_ANOMALIES = 1_000
 
 
@@ -33,12 +33,14 @@ class Anomaly(msgspec.Struct, frozen=True):
     text: str
 
 
-class Request(msgspec.Struct, frozen=True):
-    """What an idempotency key was used for: the entry's sequence, its kind and its schedule."""
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an idempotency key was used for: the entry's sequence, its kind and its schedule, and for an edit the
+    revision that it made."""
 
     sequence: int
     kind: str
     schedule_id: str | None
+    revision: int = 0
 
 
 class Facts:
@@ -52,6 +54,8 @@ class Facts:
         self.pending: dict[int, None] = {}
         self.started: dict[int, None] = {}
         self.requests: dict[str, Request] = {}
+        self.creations: dict[str, int] = {}
+        """By schedule: the hash of the idempotency key that it was created with, if it was with one."""
         self.anomalies: list[Anomaly] = []
         self.anomaly_count = 0
         self.highest_at: datetime | None = None
@@ -82,6 +86,8 @@ class Facts:
         yield list(self.runs_recent.values())
         yield list(self.pending), list(self.started)
         yield list(self.requests.items())
+        if self.creations:
+            yield list(self.creations.items())
         yield self.anomaly_count, self.anomalies
 
     def shared(self, definition: Definition) -> Definition:
@@ -97,3 +103,8 @@ class Facts:
         found = self.by_id.get(schedule_id) if schedule_id is not None else None
         if found is not None and may_block(found.block):
             found.block = Block(sequence, "anomaly", f"{anomaly.kind} at {sequence} contradicts the record: {text}")
+
+
+def key_hash(key: str) -> int:
+    """Stands for an idempotency key where there may be millions of them."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=7).digest())

@@ -48,7 +48,7 @@ from duly.journal.entries import (
     ScheduleUnpaused,
     kind_of,
 )
-from duly.projections.facts import RECENT_REQUESTS, Facts, Request
+from duly.projections.facts import RECENT_REQUESTS, Facts, Request, key_hash
 from duly.projections.folding_runs import fold_run
 from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT, extended, range_holding
 from duly.projections.runs import admitted_run
@@ -267,7 +267,11 @@ def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
     if entry.exhausts:
         _exhaust(schedule, entry.covers_through)
     state.by_id[entry.schedule_id] = schedule
-    _note_request(state, sequence, entry)
+    if entry.request:
+        state.creations[entry.schedule_id] = key_hash(entry.request)
+    # The key of one of many is its own: it would only drive others out.
+    if not entry.request.endswith(f"/{entry.schedule_id}"):
+        _note_request(state, sequence, entry)
 
 
 def _existing(
@@ -373,7 +377,8 @@ def _spend(schedule: ScheduleState, stamp: datetime, sequence: int) -> None:
 def _note_request(state: Facts, sequence: int, entry: _Commanded) -> None:
     if not entry.request:
         return
-    state.requests.setdefault(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))
+    revision = entry.revision if isinstance(entry, ScheduleEdited) else 0
+    state.requests.setdefault(entry.request, Request(sequence, kind_of(entry), entry.schedule_id, revision))
     if len(state.requests) > RECENT_REQUESTS:
         del state.requests[next(iter(state.requests))]
 

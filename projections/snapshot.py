@@ -72,6 +72,11 @@ class _RequestRow(msgspec.Struct, array_like=True):
     request: Request
 
 
+class _CreationRow(msgspec.Struct, array_like=True, gc=False):
+    schedule_id: str
+    key_hash: int
+
+
 class _Rows(msgspec.Struct, omit_defaults=True):
     """Every other line: some of these. The last one says that it is the end."""
 
@@ -82,6 +87,7 @@ class _Rows(msgspec.Struct, omit_defaults=True):
     pending: Sequence[int] = ()
     started: Sequence[int] = ()
     requests: Sequence[_RequestRow] = ()
+    creations: Sequence[_CreationRow] = ()
     anomalies: Sequence[Anomaly] = ()
     end: bool = False
 
@@ -124,6 +130,8 @@ def encode_state(state: Facts) -> Iterator[bytes]:
         yield encode(_Rows(started=ids))
     for requests in _few(state.requests.items()):
         yield encode(_Rows(requests=[_RequestRow(key, request) for key, request in requests]))
+    for creations in _few(state.creations.items()):
+        yield encode(_Rows(creations=[_CreationRow(schedule_id, found) for schedule_id, found in creations]))
     for anomalies in _few(state.anomalies):
         yield encode(_Rows(anomalies=anomalies))
     yield encode(_Rows(end=True))
@@ -223,6 +231,7 @@ def _load_others(state: Facts, rows: _Rows) -> None:
     state.pending.update(dict.fromkeys(rows.pending))
     state.started.update(dict.fromkeys(rows.started))
     state.requests.update((row.key, row.request) for row in rows.requests)
+    state.creations.update((row.schedule_id, row.key_hash) for row in rows.creations)
     state.anomalies.extend(rows.anomalies)
 
 

@@ -21,7 +21,6 @@ from duly.journal.entries import (
     RunAdmittedManually,
     ScheduleCreated,
     ScheduleEdited,
-    kind_of,
 )
 from duly.projections import Run, Schedule
 from duly.projections.schedules import ScheduleState
@@ -53,6 +52,13 @@ from duly.scheduler.errors import DefinitionError, DuplicateSchedule, SchedulerC
 from duly.scheduler.inputs import parse_input
 from duly.scheduler.inspection import Inspection
 from duly.scheduler.instants import in_range, require_aware
+from duly.scheduler.repeats import (
+    EarlierRun,
+    check_same_definition,
+    check_same_stamp,
+    earlier_run,
+    took_effect,
+)
 from duly.scheduler.sources import OccurrenceSource
 
 
@@ -80,8 +86,8 @@ class Administration(Inspection):
 
         def decide() -> Schedule[OccurrenceSource]:
             command = self._command(actor, note, request, now=self._usable_now())
-            if self._is_repeated(command, schedule_id, ScheduleCreated):
-                self._check_same(command, self._state.by_id[schedule_id], definition)
+            if took_effect(self._state, command, schedule_id, ScheduleCreated):
+                check_same_definition(self._state, command, self._state.by_id[schedule_id], definition)
             else:
                 self._record(self._created(schedule_id, definition, command), command.at)
                 self.wake()
@@ -112,8 +118,8 @@ class Administration(Inspection):
                     raise _duplicate(schedule_id, "stands twice in this call")
                 seen.add(schedule_id)
                 own = msgspec.structs.replace(command, request=f"{request}/{schedule_id}" if request else "")
-                if self._is_repeated(own, schedule_id, ScheduleCreated):
-                    self._check_same(own, self._state.by_id[schedule_id], definition)
+                if took_effect(self._state, own, schedule_id, ScheduleCreated):
+                    check_same_definition(self._state, own, self._state.by_id[schedule_id], definition)
                 else:
                     entries.extend(self._created(schedule_id, definition, own))
             self._record_in_chunks(entries, command.at)
@@ -144,7 +150,10 @@ class Administration(Inspection):
             if found is not None and not found.deleted and is_as_declared(found, definition):
                 return self._shown(found)
             command = self._command(actor, note, request, now=self._usable_now())
-            if not self._is_repeated(command, schedule_id, ScheduleCreated, ScheduleEdited):
+            repeated = took_effect(self._state, command, schedule_id, ScheduleCreated, ScheduleEdited)
+            if repeated and found is not None:
+                check_same_definition(self._state, command, found, definition)
+            else:
                 if found is None or found.deleted:
                     entries = self._created(schedule_id, definition, command)
                 else:
@@ -256,11 +265,14 @@ class Administration(Inspection):
         moment = _instant("started_at", started_at)
 
         def decide() -> Schedule[OccurrenceSource]:
-            schedule = self._living(schedule_id)
             command = self._command(actor, note, request)
-            if not self._is_repeated(command, schedule_id, ExternalRunRecorded):
-                self._record(decide_external_run(schedule, moment, command), command.at)
-                self.wake()
+            if took_effect(self._state, command, schedule_id, ExternalRunRecorded):
+                schedule = self._state.by_id[schedule_id]
+                check_same_stamp(self._state, command, schedule, moment)
+                return self._shown(schedule)
+            schedule = self._living(schedule_id)
+            self._record(decide_external_run(schedule, moment, command), command.at)
+            self.wake()
             return self._shown(schedule)
 
         return self._exclusively(decide)
@@ -279,17 +291,18 @@ class Administration(Inspection):
         """Admits a run by hand: of a schedule, or of a target alone. It moves no watermark, and needs no slot until it
         is started; the next poll offers it.
 
-        Raises DefinitionError for a target, input, limit or preflight that refuses; Blocked, UnknownSchedule,
-        SchedulerClosed after `stop_admitting`, ClockUnusable.
+        With a `request` key that has taken effect before, returns the run of then. Raises DefinitionError for a
+        target, input, limit or preflight that refuses, and for a key that was used for something else; Blocked,
+        UnknownSchedule, SchedulerClosed after `stop_admitting`, ClockUnusable.
         """
         named = None if target is None else parse_target(target)
         bindings = None if input is None else parse_input(input)
         checked = None if limits is None else parse_limits(limits)
 
-        def decide() -> Run | None:
+        def decide() -> Run | EarlierRun:
             command = self._command(actor, note, request, now=self._usable_now())
-            if self._is_repeated(command, schedule_id, RunAdmittedManually):
-                return None
+            if took_effect(self._state, command, schedule_id, RunAdmittedManually):
+                return earlier_run(self._state, command, schedule_id)
             if not self._admitting:
                 raise SchedulerClosed("the scheduler admits no more runs", hint="Reopen it, then run_now() again")
             schedule = None if schedule_id is None else self._living(schedule_id)
@@ -299,7 +312,12 @@ class Administration(Inspection):
             self.wake()
             return run_copy(self._state.runs_open[run_id])
 
-        return self._exclusively(decide) or self.run(self._state.requests[request].sequence)
+        outcome = self._exclusively(decide)
+        if isinstance(outcome, Run):
+            return outcome
+        run = self.run(outcome.run_id)
+        outcome.check_same(run, named, bindings, checked)
+        return run
 
     def _switch(self, schedule_id: str, switch: Switch, actor: str, note: str) -> Schedule[OccurrenceSource]:
         def decide() -> Schedule[OccurrenceSource]:
@@ -325,27 +343,6 @@ class Administration(Inspection):
             raise DefinitionError(
                 "trigger", definition.trigger, f"cannot be used: {error.message}", error.hint
             ) from error
-
-    def _is_repeated(self, command: Command, schedule_id: str | None, *kinds: type[Entry]) -> bool:
-        """Whether this very command took effect before, by its request key. Raises DefinitionError if another did."""
-        known = self._state.requests.get(command.request) if command.request else None
-        if known is None:
-            return False
-        if known.schedule_id == schedule_id and known.kind in [kind_of(kind) for kind in kinds]:
-            return True
-        raise DefinitionError(
-            "request",
-            command.request,
-            f"was used by entry #{known.sequence} ({known.kind}) for something else",
-            "Take another key for another command.",
-        )
-
-    def _check_same(self, command: Command, schedule: ScheduleState, definition: Definition) -> None:
-        """Raises DefinitionError if a retried creation means another schedule than the one that took effect."""
-        changed = changed_fields(schedule.definition, definition)
-        if changed and schedule.revision == 1:
-            problem = f"created schedule {schedule.id!r} with another {', '.join(changed)}"
-            raise DefinitionError("request", command.request, problem, "Take another key, or edit() the schedule.")
 
 
 def is_as_declared(schedule: ScheduleState, definition: Definition) -> bool:

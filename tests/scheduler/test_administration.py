@@ -29,7 +29,7 @@ from duly.journal.entries import (
 from duly.projections import replay
 from duly.scheduler.definitions import LONGEST_WORDS
 from tests.scheduler import embedding
-from tests.scheduler.embedding import MINUTE, QUARTERLY, Program, at
+from tests.scheduler.embedding import MINUTE, QUARTERLY, Detached, Program, at
 
 
 def refused(program: Program, work: Callable[[], object], kind: type[Exception] = DefinitionError) -> Any:
@@ -39,19 +39,6 @@ def refused(program: Program, work: Callable[[], object], kind: type[Exception] 
 # Definitions
 
 NAIVE = datetime(2026, 3, 2, 12)  # noqa: DTZ001 - on purpose naive
-
-
-class Detached:
-    """As a row of a database is, once its session is gone."""
-
-    def __repr__(self) -> str:
-        raise LookupError("no session")
-
-    def __eq__(self, other: object) -> bool:
-        raise LookupError("no session")
-
-    __hash__ = object.__hash__
-
 
 BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no trigger": ({"trigger": None}, "trigger"),

@@ -17,7 +17,7 @@ from duly import (
     WrongRunState,
 )
 from duly.journal.entries import ErrorInfo, RunFailed
-from tests.scheduler.embedding import Program, begun, refused
+from tests.scheduler.embedding import Detached, Program, begun, refused
 
 
 def nested(levels: int) -> Any:
@@ -25,13 +25,6 @@ def nested(levels: int) -> Any:
     for _ in range(levels):
         value = [value]
     return value
-
-
-class Detached:
-    """As a row of a database is, once its session is gone."""
-
-    def __repr__(self) -> str:
-        raise LookupError("no session")
 
 
 class Torn(dict[str, int]):
