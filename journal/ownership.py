@@ -49,6 +49,7 @@ class Ownership:
         self._disk = disk
         self._lock_identity: Identity | None = None
         self.folder = folder
+        self._lock_path = folder / LOCK
         self.identity = identity
         self.handles = Handles(disk)
         self.released = False
@@ -70,7 +71,7 @@ class Ownership:
         A LOCK that somebody deleted is borne where the segment's lock protects the journal as well.
         """
         try:
-            if self._disk.identity(self.folder / LOCK) == self._lock_identity:
+            if self._disk.identity(self._lock_path) == self._lock_identity:
                 return
             deleted = "LOCK was replaced by another file"
         except FileNotFoundError:
