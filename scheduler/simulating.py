@@ -110,8 +110,8 @@ def simulate(  # noqa: PLR0913 - the world to be simulated
     check_count("limit", limit)
     model = Durations({"*": timedelta(), **(durations or {})})
     model.check_schedules(definitions)
-    living = _Simulating(begin, stop, task_slots, model, limit)
-    living.live(definitions, dict(sources or {}))
+    living = _Simulating(begin, stop, task_slots, model, limit, dict(sources or {}))
+    living.live(definitions)
     busy: dict[str, timedelta] = {}
     for schedule_id, span in living.spans():
         busy[schedule_id] = busy.get(schedule_id, timedelta()) + span
@@ -136,7 +136,15 @@ def simulate(  # noqa: PLR0913 - the world to be simulated
 
 
 class _Simulating:
-    def __init__(self, start: datetime, end: datetime, task_slots: int, durations: Durations, limit: int) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - the world to be simulated
+        self,
+        start: datetime,
+        end: datetime,
+        task_slots: int,
+        durations: Durations,
+        limit: int,
+        sources: Mapping[str, SourceFactory],
+    ) -> None:
         self.start, self.end = start, end
         self.task_slots = task_slots
         self.durations = durations
@@ -146,12 +154,12 @@ class _Simulating:
         self.began: dict[int, tuple[str, datetime]] = {}
         self.ended: dict[int, datetime] = {}
         self.peak = 0
-
-    def live(self, definitions: Mapping[str, DefinitionFields], sources: Mapping[str, SourceFactory]) -> None:
-        """Lives from the start to the end."""
-        before = self.start - _TICK
         self.world = World(sources)
         self.lives = Lives(self.world.state, lambda: self.task_slots, self._write)
+
+    def live(self, definitions: Mapping[str, DefinitionFields]) -> None:
+        """Lives from the start to the end."""
+        before = self.start - _TICK
         self._write([_opening(before, self.task_slots)])
         for schedule_id, fields in sorted(definitions.items()):
             checked = check_schedule_id(schedule_id)

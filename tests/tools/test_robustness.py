@@ -25,7 +25,7 @@ from duly.tools.printable import printable
 from tests.tools.circumstances import CIRCUMSTANCES, DAMAGED, MENDABLE, NO_JOURNAL, sound
 from tests.tools.conftest import Answer, Duly
 from tests.tools.eventful import BEGIN
-from tests.tools.every_command import ENDLESS, MAKING, READING, VERBS, Verb
+from tests.tools.every_command import ARGUMENTS, ENDLESS, MAKING, NEW, OPTIONS, READING, VERBS, Verb
 
 FORMS = ("table", "json", "jsonl")
 _AUDITED = {"verify": 1, "doctor": 1, "salvage": 1}
@@ -98,6 +98,13 @@ def hold_well_formed(verb: Verb, form: str, answer: Answer) -> None:
         assert answer.document["schema"].startswith("duly."), said
     elif verb.answers_in_json and form == "jsonl":
         assert all(row["schema"].startswith("duly.") for row in answer.rows), said
+
+
+def test_every_name_that_is_given_something_is_one_of_a_command():
+    parameters = [one for verb in VERBS.values() for one in verb.command.params]
+    arguments = {one.name for one in parameters if isinstance(one, click.Argument)}
+    options = {one.name for one in parameters if one.required and not isinstance(one, click.Argument)}
+    assert (ARGUMENTS.keys() - arguments, {*NEW, *OPTIONS} - options) == (set(), set())
 
 
 @pytest.mark.parametrize("circumstance", CIRCUMSTANCES)
