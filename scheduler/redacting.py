@@ -27,8 +27,10 @@ from duly.scheduler.decisions.recovery import AMBIGUOUS, AT_OPENING, EFFECTS
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-OWN_WORDS: Final = frozenset({AT_OPENING, EFFECTS, AMBIGUOUS, *Definition.__struct_fields__})
-"""Texts that duly writes itself: the engine tells decisions apart by the first, and an edit names what it changed."""
+OWN_WORDS: Final = frozenset({AT_OPENING, EFFECTS, AMBIGUOUS})
+"""Texts that duly writes itself: the engine tells decisions apart by the first. None of them can be an id."""
+CHANGED: Final = "changed"
+"""The field in which an edit names the fields that it changed; anywhere else such a word is somebody's."""
 TRIGGERS: Final = (CronRule, OneShotRule, OncePerRule, EveryRule, SourceRule)
 VERSIONS: Final = frozenset({"duly", "croniter", "tzdata", "python"})
 PROCESS: Final = frozenset({"pid"})
@@ -96,10 +98,14 @@ class Redactor:
                 return [self._json(name, item) for item in value]
 
     def _text(self, name: str, text: str) -> str:
-        if not text or text in self._own or (name in VERSIONS and _VERSION.fullmatch(text)):
+        if (name == CHANGED and text in Definition.__struct_fields__) or (
+            name in VERSIONS and _VERSION.fullmatch(text)
+        ):
             return text
         if text in self.schedules:
             return self.schedules[text]
+        if not text or text in self._own:
+            return text
         schedule_id, at, instant = text.rpartition("@")
         if _INSTANT.fullmatch(instant) and (not at or schedule_id in self.schedules):
             return f"{self.schedules.get(schedule_id, '')}{at}{instant}"

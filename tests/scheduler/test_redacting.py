@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 from duly import Cron, ManualClock, Scheduler, Target, occurrence
-from duly.journal import Journal, verify
+from duly.journal import Journal, read, verify
 from duly.journal.entries import (
     ENTRY_CLASSES,
     CronRule,
+    Definition,
     Entry,
     EntryLost,
     FromOccurrence,
@@ -231,3 +232,47 @@ def test_a_schedule_s_entries_stay_together_under_its_name(tmp_path: Path):
         redactor.redacted(msgspec.structs.replace(one, schedule_id="beta")).schedule_id for one in (created, admitted)
     }
     assert names == {"schedule-2"}
+
+
+def test_what_is_called_as_a_field_of_a_definition_is_redacted_as_anything_else_is(tmp_path: Path):
+    words = Definition.__struct_fields__
+    clock = ManualClock(AT)
+    with Scheduler.open(tmp_path / "journal", clock=clock, targets=Target) as scheduler:
+        for word in (*words, "zz", "0.9"):
+            given = {"a": [word for word in words if word != "input"]}
+            scheduler.create(word, Cron("*/5 * * * *", zone="UTC"), target=word, input=given, actor=word, note=word)
+        scheduler.edit("trigger", expected_revision=1, target="zz", misfire="skip", actor="limits")
+        for _ in range(3):
+            clock.advance(timedelta(minutes=5))
+            scheduler.poll()
+    found = export(tmp_path / "journal", tmp_path / "copy", AT, redact=True)
+    assert found.faithful
+    assert list(found.names) == sorted((*words, "zz", "0.9"))
+    assert list(found.names.values()) == sorted(set(found.names.values()))
+    state = replay(found.path)
+    assert {schedule.id for schedule in state.schedules()} == set(found.names.values())
+    texts = [text for record in read(found.path) for text in texts_of(record.entry)]
+    assert sorted(set(texts) & set(words)) == []
+
+
+def texts_of(entry: Entry) -> list[str]:
+    """All texts in the entry, but for reasons and for the names of fields: its own, and those that an edit changed."""
+    found: list[str] = []
+
+    def collect(value: object) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            for key, member in cast("dict[str, object]", value).items():
+                collect(key)
+                collect(member)
+        elif isinstance(value, list | tuple):
+            for item in cast("list[object]", value):
+                collect(item)
+        elif isinstance(value, msgspec.Struct):
+            for name in value.__struct_fields__:
+                if name not in ("changed", "reason"):
+                    collect(getattr(value, name))
+
+    collect(entry)
+    return found
