@@ -72,15 +72,13 @@ def _connected(address: str, token_file: Path | None) -> Generator[Client]:
         with Client(address, token_file=token_file, patience=PATIENCE) as client:
             yield client
     except ServiceUnreachable as error:
-        raise _failure(str(error), UNREADABLE) from error
+        raise _Unreachable(str(error)) from error
     except Unauthorized as error:
-        raise _failure(f"{error}. Name the token's file with --token-file.", BAD) from error
+        raise click.ClickException(f"{error}. Name the token's file with --token-file.") from error
 
 
-def _failure(words: str, code: int) -> click.ClickException:
-    failure = click.ClickException(words)
-    failure.exit_code = code
-    return failure
+class _Unreachable(click.ClickException):
+    exit_code = UNREADABLE
 
 
 def _rule_of(trigger: object) -> object:
@@ -90,14 +88,14 @@ def _rule_of(trigger: object) -> object:
 def _described(outcome: object) -> str:
     match outcome:
         case Schedule():
-            words = [name for name in ("paused", "disabled", "deleted", "exhausted") if getattr(outcome, name)]
+            words: list[str] = [one for one in ("paused", "disabled", "deleted", "exhausted") if getattr(outcome, one)]
             if outcome.blocked is not None:
                 words.append(f"blocked since entry {outcome.blocked.sequence}: {outcome.blocked.reason}")
             return f"{outcome.id}  revision {outcome.revision}, {', '.join(words) or 'live'}"
         case Run():
             return f"{outcome.schedule_id or '-'}  run {outcome.id} of {outcome.target}: {outcome.state}"
         case Attempt(run=run, attempt_id=attempt_id):
-            return f"{run.schedule_id or '-'}  run {run.id} of {run.target}: {run.state}, attempt {attempt_id}"
+            return f"{_described(run)}, attempt {attempt_id}"
         case _:
             return "done"
 

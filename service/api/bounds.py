@@ -17,7 +17,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     A request has at most `body` bytes, nested `depth` deep, with `batch` calls; after `reply` bytes of its reply, the
     calls that are left are refused. A body arrives within `arrival` seconds. In the long run, `rate` calls a second are
-    answered, and `burst` at once; of wrong tokens, `guesses` a second. A list is told in pieces of at most `listed`.
+    answered, and `burst` at once; of wrong tokens, `guesses` a second; of metrics, `scrapes`. A list is told in pieces
+    of at most `listed`.
     At most `connections` are open, and `threads` calls are made at once.
     """
 
@@ -29,6 +30,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 1_000.0
     burst: float = 2_000.0
     guesses: float = 10.0
+    scrapes: float = 20.0
     listed: int = 1_000
     connections: int = 200
     threads: int = 8
@@ -38,8 +40,8 @@ class Bucket:
     """Lets so many pass a second, and so many at once. Any thread may ask."""
 
     def __init__(self, rate: float, burst: float, now: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._now = rate, burst, now
-        self._left, self._at = burst, now()
+        self._rate, self._burst, self._now = rate, max(burst, 1.0), now
+        self._left, self._at = self._burst, now()
         self._lock = Lock()
 
     def take(self, count: int = 1) -> float:

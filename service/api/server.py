@@ -10,11 +10,12 @@ import asyncio
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import anyio
 import msgspec
@@ -27,6 +28,8 @@ from duly import __version__
 from duly.journal.entries import kind_of
 from duly.journal.errors import Error
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.errors import SchedulerClosed
+from duly.scheduler.execution import Attempt
 from duly.scheduler.explanations import RunFacts, facts_of
 from duly.service.api.addresses import Address, address_of, leave, listen, parse_address
 from duly.service.api.app import HEADERS, JSON, Endpoint, Gate, make_app
@@ -39,6 +42,7 @@ from duly.service.watching.metrics import Metrics, TimedDisk
 from duly.service.watching.record import Growing, Words
 from duly.service.watching.watched import Alone, Watched, health_of
 
+T = TypeVar("T")
 PAGES: Final = {
     "/": ("status.html", "text/html"),
     "/status.css": ("status.css", "text/css"),
@@ -139,10 +143,23 @@ class Service:
         self._growing.listen(self._metrics.count)
         own = {"rpc.discover": self.description, "service.status": self.status}
         rate = Bucket(bounds.rate, bounds.burst)
-        gate = Gate(Dispatcher(watched, own, bounds, rate), token, bounds)
+        gate = Gate(Dispatcher(self, own, bounds, rate), token, bounds)
+        self._scrapes = Bucket(bounds.scrapes, bounds.scrapes)
         self.app: Final = make_app(
             gate, {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._measured, **_pages()}
         )
+
+    def ask(self, question: Callable[[Scheduler], T]) -> T:
+        """Asks, or tells, the scheduler something."""
+        return self._watched.ask(question)
+
+    def resume(self, run_id: int) -> Attempt:
+        """Resumes an interrupted run. Raises at once where the host could not do it soon, as this waits for it."""
+        if self._watched.failure is not None:
+            raise self._watched.failure
+        if self._watched.state == "ready":
+            raise SchedulerClosed("the host does not run yet", run_id=run_id, hint="Try again when it does")
+        return self._watched.resume(run_id)
 
     def description(self) -> object:
         """The OpenRPC document."""
@@ -179,6 +196,9 @@ class Service:
         return Response(body, status_code=200 if health.ready else 503, media_type=JSON, headers=HEADERS)
 
     async def _measured(self, _request: Request) -> Response:
+        if self._scrapes.take():
+            return Response(status_code=429, headers=HEADERS | {"Retry-After": "1"})
+
         def measure() -> bytes:
             self._growing.look()
             return self._metrics.text()

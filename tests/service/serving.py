@@ -30,7 +30,8 @@ class Served(NamedTuple):
         return str(self.server.address)
 
     def client(self, **options: Any) -> Client:
-        return Client(self.address, token_file=self.token_file, **{"patience": SOON, **options})
+        chosen: dict[str, Any] = {"patience": SOON, **options}
+        return Client(self.address, token_file=self.token_file, **chosen)
 
 
 @contextmanager

@@ -210,7 +210,7 @@ def test_both_clients_have_every_method_with_the_signature_of_the_scheduler():
 
 
 def test_what_is_not_served_is_what_only_the_host_itself_may_do():
-    methods = {name for name, member in inspect.getmembers(Scheduler, callable) if not name.startswith("_")}
+    methods = {name for name, _ in inspect.getmembers(Scheduler, callable) if not name.startswith("_")}
     assert methods - set(METHODS) == {"open", "close", "poll", "polls", "wait", "wake", "stop_admitting", "running"}
 
 

@@ -23,6 +23,7 @@ from tests.service.serving import write_token
 from tests.tree import ROOT
 
 HOURLY = Cron("0 * * * *", zone="UTC")
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 Call = Callable[[Client], Any]
 
 
@@ -89,7 +90,6 @@ KEYED: dict[str, tuple[Call, str]] = {
     "declare": (lambda client: client.declare("a", HOURLY, target="u"), "ScheduleEdited"),
     "record_external_run": (lambda client: client.record_external_run("a", NOW), "ExternalRunRecorded"),
 }
-NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", KEYED)
@@ -112,17 +112,16 @@ def test_a_call_that_a_dying_server_recorded_takes_effect_once(name: str, world:
     assert account(world.journal).balanced
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "kind"),
-    [
-        ("pause", lambda client: client.pause("a"), "SchedulePaused"),
-        ("edit", lambda client: client.edit("a", expected_revision=1, target="u"), "ScheduleEdited"),
-        ("delete", lambda client: client.delete("a"), "ScheduleDeleted"),
-    ],
-)
-def test_a_call_without_a_key_is_not_repeated_and_said_to_be_indeterminate(
-    name: str, call: Call, kind: str, world: World
-):
+KEYLESS: dict[str, tuple[Call, str]] = {
+    "pause": (lambda client: client.pause("a"), "SchedulePaused"),
+    "edit": (lambda client: client.edit("a", expected_revision=1, target="u"), "ScheduleEdited"),
+    "delete": (lambda client: client.delete("a"), "ScheduleDeleted"),
+}
+
+
+@pytest.mark.parametrize("name", KEYLESS)
+def test_a_call_without_a_key_is_not_repeated_and_said_to_be_indeterminate(name: str, world: World):
+    call, kind = KEYLESS[name]
     dying = world.serve(fatal=name)
     with world.client() as client, pytest.raises(ServiceUnreachable, match="Ask what became of it") as caught:
         call(client)

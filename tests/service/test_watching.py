@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from duly import Cron, Error, ManualClock, Scheduler
-from duly.service import DecisionLog, Host, JsonFormatter, Server, TimedDisk
+from duly import Cron, Error, ManualClock, Scheduler, SchedulerClosed
+from duly.service import Bounds, DecisionLog, Host, JsonFormatter, Server, TimedDisk
 from duly.service.watching.watched import Alone, health_of
 from tests.service.hosting import due, ended, running, until
 from tests.service.serving import Served, request, serving
@@ -219,6 +219,25 @@ def test_the_status_says_how_it_is_and_what_was_decided(tmp_path: Path):
         assert (status.state, status.ready, status.journal) == ("admitting", True, str(tmp_path / "j"))
         assert [one.kind for one in status.decisions][:2] == ["RunCompleted", "RunStarted"]
         assert [(run.schedule_id, run.state) for run in status.runs] == [("t", "completed")]
+
+
+def test_a_run_is_not_resumed_by_a_host_that_does_not_run_yet(tmp_path: Path):
+    with Host.open(tmp_path / "j", {"t": lambda _work: 1}) as host, serving(host, tmp_path) as served:
+        run = host.scheduler.run_now(target="t")
+        host.scheduler.start(run.id)
+        host.scheduler.interrupt(run.id, checkpoint=1)
+        with served.client() as client:
+            with pytest.raises(SchedulerClosed, match="does not run yet"):
+                client.resume(run.id)
+            with running(host):
+                until(lambda: host.state == "admitting")
+                assert client.resume(run.id).checkpoint == 1
+                until(lambda: client.run(run.id).state == "completed")
+
+
+def test_metrics_are_not_asked_for_without_end(scheduler: Scheduler, tmp_path: Path):
+    with serving(scheduler, tmp_path, bounds=Bounds(scrapes=0.01)) as served:
+        assert [request(served.address, "GET", "/metrics").status for _ in range(2)] == [200, 429]
 
 
 def test_a_page_holds_no_data_and_lets_nothing_in(tmp_path: Path, scheduler: Scheduler):
