@@ -29,11 +29,16 @@ def raising(_: object) -> Any:
     raise RuntimeError("the target disk is full")
 
 
+def accepting(name: str) -> Target:
+    return Target(name, "1")
+
+
+NO_JSON: Any = {1, 2}
 TARGETS: dict[str, Callable[[str], Any]] = {
     "none is known": lambda _: None,
     "another revision": lambda name: Target(name, "2"),
     "no target": lambda name: f"the target {name}",
-    "what cannot be recorded": lambda name: Target(name, "1", {1, 2}),  # pyright: ignore[reportArgumentType]
+    "what cannot be recorded": lambda name: Target(name, "1", NO_JSON),
     "an error": raising,
 }
 PREFLIGHTS: dict[str, Callable[[Invocation], Any]] = {
@@ -74,5 +79,5 @@ def test_a_target_is_refused_when_it_is_asked_for(name: str, program: Program):
 
 @pytest.mark.parametrize("name", PREFLIGHTS)
 def test_a_preflight_refuses_behind_the_target(name: str, program: Program):
-    target, preflight = answers_of(program, targets=lambda one: Target(one, "1"), preflight=PREFLIGHTS[name])
+    target, preflight = answers_of(program, targets=accepting, preflight=PREFLIGHTS[name])
     assert (target, isinstance(preflight, Refusal)) == (Target("x", "1"), True)
