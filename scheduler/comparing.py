@@ -145,7 +145,8 @@ def diff(
     same = one.journal_id == other.journal_id != ""
     ends = [found.outcomes.last_at for found in (one, other)]
     until = min((end for end in ends if end is not None), default=None) if None not in ends else None
-    occurrences = () if until is None else tuple(_decided_differently(one, other, until, sources or {}))
+    differing = () if until is None else _decided_differently(one, other, until, sources or {})
+    occurrences = tuple(sorted(differing, key=lambda decided: (decided.scheduled_at, decided.schedule_id)))
     mine_only, theirs_only = set(one.outcomes.histories), set(other.outcomes.histories)
     return Difference(
         same_journal=same,

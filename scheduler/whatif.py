@@ -133,7 +133,7 @@ def whatif(
     return WhatIf(
         changes=asked.given,
         identical=replaying.identical,
-        differences=tuple(_differences(told, now_told, replaying, known)),
+        differences=tuple(sorted(_differences(told, now_told, replaying, known), key=_when)),
         totals=tuple(
             Total(schedule_id=one, recorded=told.counts(one), now=now_told.counts(one))
             for one in sorted(told.histories)
@@ -164,6 +164,10 @@ def _differences(
             now=one.other,
             estimate=not by_calendar and replaying.is_estimate(one.schedule_id, one.other.sequence),
         )
+
+
+def _when(one: Difference) -> tuple[datetime, str]:
+    return one.scheduled_at, one.schedule_id
 
 
 def _check_sources(record: Record, sources: Mapping[str, SourceFactory]) -> None:

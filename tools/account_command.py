@@ -55,7 +55,7 @@ def _show(output: Output, found: Account) -> None:
         columns = ("schedule", "due", "admitted", "skipped", "superseded", "held", "waiting", "covered")
         wrong = ("unaccounted", "double", "foreign")
         rows = [[_cell(cell) for cell in _figures(one)] for one in found.schedules]
-        output.table((*columns, *wrong), rows, right=(*columns[1:], *wrong))
+        output.table((*columns, *wrong), rows, right=(*columns[1:], *wrong), dispensable=(*columns[3:], *wrong))
         output.line()
     for one in found.schedules:
         for name, instants in _wrong(one):

@@ -64,7 +64,6 @@ EXPLAINED = """An embeddable, event-sourced scheduler: the command line reads wh
 The journal is named by PATH or --journal, or by $DULY_JOURNAL. Every command answers in a table, or with --json for
 programs, and reads only, unless it says otherwise.
 
-\b
 Exit codes: 0 fine, 1 the answer is bad, 2 usage, 3 unreadable, 4 starving or blocked, 70 a fault of duly, 130 Ctrl-C.
 
 \b

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from threading import Timer
 from typing import Any, TypeVar
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -34,6 +36,8 @@ PIPED_WIDTH = 10_000
 """Wide enough for any row: what is piped is not folded, unless $COLUMNS says so."""
 READABLE = 14
 """Columns of text that may be folded to no less than this."""
+LONGEST_FIGURE = 28
+"""An instant with its fraction: what begins with a digit is not broken unless it is longer than this."""
 PROGRESS_AFTER = 1.0
 """Seconds of work after which a progress bar appears."""
 
@@ -97,11 +101,18 @@ class Output:
         *,
         right: Sequence[str] = (),
         whole: Sequence[str] = (),
+        dispensable: Sequence[str] = (),
     ) -> None:
         """A table for people. The columns in `right` hold numbers; the first one and those in `whole` stay in one
-        piece, while the others are folded where a screen is too narrow."""
+        piece, while the others are folded between words where a screen is too narrow. There, those in `dispensable`
+        are left out if they hold nothing but zeros; and where that is not enough, the table is told row by row."""
         cells = [[cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row] for row in rows]
-        if self._is_too_narrow(columns, cells, whole):
+        kept = range(len(columns))
+        if self._widths(columns, cells, whole) is None:
+            kept = [at for at in kept if columns[at] not in dispensable or any(row[at].plain != "0" for row in cells)]
+        columns, cells = [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
+        widths = self._widths(columns, cells, whole)
+        if widths is None:
             self._told_row_by_row(columns, cells)
             return
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
@@ -111,18 +122,36 @@ class Output:
                 justify="right" if column in right else "left",
                 overflow="fold",
                 no_wrap=position == 0 or column in whole,
+                width=widths[position],
             )
         for row in cells:
             table.add_row(*row)
         self._print(table)
 
-    def _is_too_narrow(self, columns: Sequence[str], rows: Sequence[Sequence[Text]], whole: Sequence[str]) -> bool:
-        """Whether a column would be cut off, or folded to less than can be read."""
-        needed = 0
-        for position, column in enumerate(columns):
-            width = max([len(column), *(row[position].cell_len for row in rows)])
-            needed += 1 + (width if position == 0 or column in whole else min(width, READABLE))
-        return needed - 1 > self.console.width
+    def _widths(self, columns: Sequence[str], rows: Sequence[Sequence[Text]], whole: Sequence[str]) -> list[int] | None:
+        """How wide each column is; None where one would be cut off, or folded to less than can be read."""
+        wanted = [
+            max([len(column), *(row[position].cell_len for row in rows)]) for position, column in enumerate(columns)
+        ]
+        widths = [
+            width
+            if position == 0 or columns[position] in whole
+            else min(width, _least([row[position] for row in rows]))
+            for position, width in enumerate(wanted)
+        ]
+        widths = [max(width, len(column)) for width, column in zip(widths, columns, strict=True)]
+        spare = self.console.width - sum(widths) - 2 * (len(columns) - 1)
+        if spare < 0:
+            return None
+        # The columns that want more share what is left, those that want little first.
+        hungry = sorted(
+            (at for at in range(len(columns)) if wanted[at] > widths[at]), key=lambda at: wanted[at] - widths[at]
+        )
+        for done, position in enumerate(hungry):
+            more = min(wanted[position] - widths[position], spare // (len(hungry) - done))
+            widths[position] += more
+            spare -= more
+        return widths
 
     def _told_row_by_row(self, columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
         indent = max(map(len, columns)) + 2
@@ -168,9 +197,20 @@ class Output:
             raise ReaderLeft from None
 
 
+def _least(cells: Iterable[Text]) -> int:
+    """The width in which no instant and no other figure is broken."""
+    words = (word for cell in cells for line in cell.plain.split("\n") for word in line.split(" "))
+    return max([READABLE, *(min(cell_len(word), LONGEST_FIGURE) for word in words if word[:1].isdigit())])
+
+
+def _asked_width(columns: str) -> int:
+    """What $COLUMNS says, where it says a width at all."""
+    return int(columns) if re.fullmatch(r"[1-9][0-9]{0,5}", columns, re.ASCII) else PIPED_WIDTH
+
+
 def terminal(stream: Any) -> Console:
     """A console on the stream that interprets nothing in the texts it is given."""
-    width = None if stream.isatty() else int(os.environ.get("COLUMNS", "").strip() or PIPED_WIDTH)
+    width = None if stream.isatty() else _asked_width(os.environ.get("COLUMNS", "").strip())
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
