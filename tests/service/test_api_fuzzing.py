@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -94,6 +97,22 @@ def test_whatever_is_sent_without_the_token_takes_no_effect(
     before = scheduler.digest()
     assert post(served.address, sent, secret).status in (401, 429)
     assert scheduler.digest() == before
+
+
+NO_HTTP = [b"POST /rpc HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000, b"\r\n" * 50]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.binary(max_size=400) | st.sampled_from([b"POST /rpc HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000, b"\r\n" * 50])
+)
+def test_whoever_speaks_no_http_harms_nobody_else(served: Served, sent: bytes):
+    host, _, port = served.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as raw:
+        with suppress(OSError):
+            raw.sendall(sent)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # and leaves without a word
+    assert post(served.address, call("find", ["a"])).json["result"]["id"] == "a"
 
 
 def test_many_at_once_each_get_their_own_answer(served: Served):

@@ -202,6 +202,24 @@ def test_values_are_the_schedulers_own_types(distant: tuple[Scheduler, Served]):
         assert schedule.trigger.next_after(NINE) == NINE + timedelta(hours=1)
 
 
+def test_the_very_next_poll_sees_what_a_client_did(tmp_path: Path):
+    clock = ManualClock(NINE)
+    with (
+        Scheduler.open(tmp_path / "j", clock=clock) as scheduler,
+        serving(scheduler, tmp_path) as served,
+        served.client() as client,
+    ):
+        client.create("a", HOURLY, target="t")
+        client.create("b", HOURLY, target="t")
+        clock.advance(timedelta(hours=1))
+        client.pause("a")
+        assert [run.schedule_id for run in scheduler.poll().admitted] == ["b"]
+        by_hand = client.run_now("a")
+        assert by_hand.id in [run.id for run in scheduler.poll().offered]
+        client.abandon(by_hand.id)
+        assert by_hand.id not in [run.id for run in scheduler.poll().offered]
+
+
 def test_both_clients_have_every_method_with_the_signature_of_the_scheduler():
     for client in (Client, AsyncClient):
         shown = {name: inspect.signature(getattr(client, name)) for name in METHODS}
