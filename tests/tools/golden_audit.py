@@ -71,11 +71,19 @@ class _Usage(NamedTuple):
     free: int
 
 
+def _local(_: RealDisk, __: Path) -> str:
+    return "ext4"
+
+
+def _room(_: Path) -> _Usage:
+    return _Usage(1 << 40)
+
+
 def printed(name: str, journal: Path) -> str:
     """What the command prints about the journal, without what differs from machine to machine: on a disk with room."""
     with (
-        patch.object(RealDisk, "file_system", lambda _, __: "ext4"),
-        patch.object(shutil, "disk_usage", lambda _: _Usage(1 << 40)),
+        patch.object(RealDisk, "file_system", _local),
+        patch.object(shutil, "disk_usage", _room),
     ):
         return print_of(COMMANDS[name], journal)
 
