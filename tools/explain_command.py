@@ -112,7 +112,10 @@ def parse_moment(text: str, zone: Zone) -> tuple[list[datetime], str]:
         raise click.UsageError(
             f"{text!r} is not an instant: write it as 2026-03-29T01:00:00Z, or as local time, 2026-03-29 02:30."
         ) from None
-    instants, remark = ([parse_instant(text)], "") if local.tzinfo is not None else _of_wall(local, zone)
+    try:
+        instants, remark = ([parse_instant(text)], "") if local.tzinfo is not None else _of_wall(local, zone)
+    except ValueError as error:
+        raise click.UsageError(f"{error}: duly knows 1972 … 2100.") from None
     if not all(in_range(instant) for instant in instants):
         raise click.UsageError(f"{text!r} lies outside of 1972 … 2100, the years duly knows.")
     return instants, remark

@@ -49,6 +49,8 @@ def read_text(name: str) -> tuple[str, str]:
     """The text of a file, of standard input for `-`, and what to call it in messages. Bytes that are no UTF-8 are left
     to the parser. Raises OSError, UsageError."""
     if name == "-":
+        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where it was closed
+            raise click.UsageError("standard input is closed: name a file, or hand one to standard input.")
         content, source = sys.stdin.buffer.read(LARGEST + 1), "<stdin>"
     else:
         path = Path(name)

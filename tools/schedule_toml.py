@@ -45,7 +45,7 @@ def parse_schedule_toml(text: str, *, source: str, zone: str) -> ScheduleFile:
     """Reads a whole file. `zone` is where its times are meant where it does not say."""
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a TOMLDecodeError, or what int() says of thousands of digits
         place = _PLACE.search(str(error))
         line, column = (int(place["line"] or 1), int(place["column"] or 1)) if place else (1, 1)
         told = _PLACE.sub("", str(error))
@@ -54,7 +54,7 @@ def parse_schedule_toml(text: str, *, source: str, zone: str) -> ScheduleFile:
     entries: list[Declared] = []
     try:
         used, environment, tables = _top(document, zone)
-    except (Refused, SchedulerError) as error:
+    except (Refused, SchedulerError, ValueError) as error:
         return ScheduleFile(source, zone, (), (_problem(source, 1, error),))
     for name, table in tables.items():
         line = _line_of(text, name)

@@ -203,6 +203,14 @@ def test_every_bad_schedule_is_told_of_and_the_good_ones_are_read():
     assert ([one.schedule_id for one in file.entries], [one.line for one in file.problems]) == (["b"], [1, 5])
 
 
+@pytest.mark.parametrize("number", ["9" * 5_000, "0x" + "f" * 5_000])
+@pytest.mark.parametrize(
+    "text", ["zone = {}", "[schedules.a]\nonce_per='day'\ncommand='x'\nmax_active_runs={}", "[schedules.a]\ntimeout={}"]
+)
+def test_an_endless_number_is_refused(text: str, number: str):
+    assert len(problems(text.format(number))) == 1
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str):
     parsed(text)
