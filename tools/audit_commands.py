@@ -84,7 +84,9 @@ def replay(
         state = replayed(journal, until=until)
     summary = _summary(state)
     if output.for_people:
-        output.table(("state", ""), list(summary.items()))
+        output.table(("state", ""), [(name, "-" if value is None else value) for name, value in summary.items()])
+        if isinstance(until, int) and until > state.sequence:
+            output.line(f"the record ends with entry {state.sequence:,}")
     else:
         output.document("duly.replay/1", summary)
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from duly.projections.replay import last_sequence
 from duly.scheduler.unknown import unknown_schedule
 from duly.tools.describe import describe_entry
 from duly.tools.log_index import Wanted, found_by_index
+from duly.tools.moments import describe_instant
 from duly.tools.options import POSITION, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output, awaited, working
 
@@ -32,7 +34,25 @@ LOOK_AGAIN = 0.5
 SCHEMA = "duly.log/1"
 ADMISSIONS = (OccurrenceAdmitted, RunAdmittedManually)
 """The entries whose sequences are the ids of runs."""
-KINDS = click.Choice([kind_of(kind) for kind in ENTRY_CLASSES])
+
+
+class Kinds(click.Choice[str]):
+    """The kinds of entries; another word is refused with those that it may stand for."""
+
+    def __init__(self) -> None:
+        super().__init__([kind_of(kind) for kind in ENTRY_CLASSES])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices:
+            return str(value)
+        word = str(value).lower()
+        near = [kind for kind in self.choices if word and word in kind.lower()]
+        near = near or get_close_matches(str(value), self.choices, n=3)
+        hint = f"The nearest: {', '.join(near)}" if near else f"There are: {', '.join(self.choices)}"
+        raise click.BadParameter(f"{value!r} is no kind of entry. {hint}.", ctx, param)
+
+
+KINDS = Kinds()
 
 
 @click.command(short_help="The decisions, one per line, readable.")
@@ -77,7 +97,8 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
             found = found_by_index(journal, wanted)
         if found is not None:
             fitting = [record for record in found if not kinds or kind_of(record.entry) in kinds]
-            _show(output, iter(fitting if last is None else fitting[max(len(fitting) - last, 0) :]))
+            shown = fitting if last is None else fitting[max(len(fitting) - last, 0) :]
+            _show(output, iter(shown), journal)
             return
     with working("reading"):
         require_known(journal, schedules, run_id)
@@ -89,7 +110,7 @@ def log(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if last is not None:
         with working("reading"):
             chosen = iter(deque(chosen, maxlen=last))
-    _show(output, awaited(chosen))
+    _show(output, awaited(chosen), "" if follow else journal)
     while follow:
         output.flush()
         time.sleep(LOOK_AGAIN)
@@ -175,9 +196,26 @@ def record_row(record: Record) -> dict[str, Any]:
     }
 
 
-def _show(output: Output, records: Iterator[Record]) -> None:
+def _show(output: Output, records: Iterator[Record], journal: str = "") -> None:
+    """Prints the records; that there are none is told of a `journal`, if one is named."""
     if output.for_people:
+        shown = False
         for record in records:
             output.line(describe_record(record))
+            shown = True
+        if journal and not shown:
+            output.line(_nothing(journal))
     else:
         output.rows(SCHEMA, {}, "entries", (record_row(record) for record in records))
+
+
+def _nothing(journal: str) -> str:
+    entries = read(journal)
+    first = next(entries, None)
+    if first is None:
+        return "the record has no entries"
+    [last] = deque(entries, maxlen=1) or [first]
+    begin, end = (
+        f"entry {one.sequence}, {describe_instant(one.entry.at.replace(microsecond=0))}" for one in (first, last)
+    )
+    return f"no entry fits. The record goes from {begin}, to {end}"

@@ -147,6 +147,8 @@ def _show(output: Output, found: Report, target: str, size: int) -> None:
     if not output.for_people:
         output.document(SCHEMA, _document(found, target, size))
         return
+    if found.narrowed and not found.occurrences:
+        output.line(f"no occurrence lies in this window, as of {describe_instant(found.now.replace(microsecond=0))}")
     told = f"{counted(found.schedules_total, 'schedule')}, {counted(found.occurrences, 'occurrence')}"
     rest = "" if found.shown == found.occurrences else f", {found.shown:,} of them one by one"
     output.line(

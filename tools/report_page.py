@@ -150,6 +150,9 @@ def _row(one: ScheduleReport) -> dict[str, Any]:
 def _notices(report: Report) -> list[Notice]:
     """What is wrong, or was, the gravest first."""
     found: list[Notice] = []
+    if report.narrowed and not report.occurrences:
+        text = f"no occurrence lies in it, as of {describe_instant(report.now.replace(microsecond=0))}"
+        found.append(Notice("note", "the window", text))
     if report.lost:
         found.append(Notice("bad", "salvage", f"{lost_entries(report.lost)} before this journal was salvaged"))
     if report.unfinished:

@@ -65,6 +65,35 @@ def test_runs_are_narrowed(journal: Path, duly: Duly):
     assert duly("runs", journal, "--state", "started").out == "there are no runs\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--until", "2026-03-01T00:00:00Z"], ["--run", "14", "-s", "often"], ["-s", "once", "--kind", "RunFailed"]],
+)
+def test_a_log_in_which_nothing_fits_says_from_where_to_where_the_record_goes(
+    words: list[str], journal: Path, duly: Duly
+):
+    answer = duly("log", journal, *words)
+    assert (answer.code, answer.out) == (
+        0,
+        "no entry fits. The record goes from entry 1, 2026-03-28T00:00:00Z, to entry 68, 2026-03-29T03:30:00Z\n",
+    )
+    assert duly("log", journal, *words, "--json").document["entries"] == []
+
+
+def test_a_kind_that_is_none_names_those_that_are_near(journal: Path, duly: Duly):
+    answer = duly("log", journal, "--kind", "Skipped")
+    assert answer.code == 2
+    assert "'Skipped' is no kind of entry. The nearest: OccurrenceSkipped, IntervalSkipped." in answer.err
+    assert "The nearest: RunFailed" in duly("log", journal, "--kind", "RunFialed").err
+    assert "There are: ScheduleCreated, " in duly("log", journal, "--kind", "?").err
+
+
+def test_a_replay_beyond_the_record_says_where_it_ends(journal: Path, duly: Duly):
+    assert "the record ends with entry 68\n" in duly("replay", journal, "--until", 99999).out
+    before = duly("replay", journal, "--until", "1999-01-01T00:00:00Z").out
+    assert re.search(r"^at +-$", before, re.MULTILINE)
+
+
 def test_the_error_of_a_run_does_not_drive_the_terminal(journal: Path, duly: Duly):
     for form in ("table", "json", "jsonl"):
         assert hostile_text_is_escaped(duly("runs", journal, "--format", form).out)

@@ -383,6 +383,13 @@ def test_an_occurrence_that_ended_badly_says_why_beside_its_rule(recorded: Path)
     assert ends[30].startswith("its owner ended while it was under way; ")
 
 
+def test_a_window_that_holds_nothing_says_so(recorded: Path, duly: Duly, tmp_path: Path):
+    answer = duly("report", recorded, "-o", tmp_path / "report.html", "--since", "2027-05-01T00:00:00Z")
+    told = "no occurrence lies in this window, as of 2026-03-29T10:12:00Z"
+    assert answer.out.splitlines()[0] == told
+    assert "no occurrence lies in it, as of 2026-03-29T10:12:00Z" in (tmp_path / "report.html").read_text("utf-8")
+
+
 def test_now_is_the_record_unless_somebody_says_otherwise(recorded: Path, duly: Duly, tmp_path: Path):
     target = tmp_path / "report.html"
     assert duly("report", recorded, "-o", target, "--json").document["now"] == "2026-03-29T10:12:00Z"
