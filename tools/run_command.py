@@ -51,6 +51,13 @@ DURATION = Parsed("duration", parse_duration)
     type=click.Path(path_type=Path),
     help="With --serve: the token that clients need; made if it is not there. Without it, none administers.",
 )
+@click.option(
+    "--schedule-labels",
+    type=click.IntRange(0, 10_000),
+    default=0,
+    show_default=True,
+    help="With --serve: how many schedules have metrics of their own.",
+)
 @output_options
 @click.pass_context
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -68,6 +75,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
     log_format: str,
     serve: str | None,
     token_file: Path | None,
+    schedule_labels: int,
     output: Output,
 ) -> None:
     """Keep the schedules of FILE, a crontab or a .toml file, in the journal, and execute them until SIGTERM or Ctrl-C.
@@ -81,12 +89,24 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise click.UsageError("--once and --dry-run contradict each other: keep one.")
     if serve is not None and (once or dry_run):
         raise click.UsageError("--serve is for a host that stays: leave out --once and --dry-run.")
-    if token_file is not None and serve is None:
-        raise click.UsageError("--token-file goes with --serve ADDR.")
+    if serve is None and (token_file is not None or schedule_labels):
+        raise click.UsageError("--token-file and --schedule-labels go with --serve ADDR.")
     if not (once or dry_run or output.for_people):
         raise click.UsageError("--json goes with --once and --dry-run; for the log there is --log-format json.")
     used = zone_of(zone or local_zone()).name
-    settings = Settings(file, Path(journal), used, system, slots, drain_grace, outputs, resume, serve, token_file)
+    settings = Settings(
+        file,
+        Path(journal),
+        used,
+        system,
+        slots,
+        drain_grace,
+        outputs,
+        resume,
+        serve=serve,
+        token_file=token_file,
+        schedule_labels=schedule_labels,
+    )
     if dry_run:
         from duly.tools.run_plan import show_plan
 

@@ -18,7 +18,12 @@ from duly.tools.run_settings import Settings
 def served(settings: Settings, host: Host, log: RunLog, disk: TimedDisk) -> Generator[None]:
     """Serves the host while the block runs. Raises OSError, DefinitionError."""
     with Server.open(
-        host, settings.serve or "", token_file=settings.token_file, words=describe_entry, disk=disk
+        host,
+        settings.serve or "",
+        token_file=settings.token_file,
+        words=describe_entry,
+        schedule_labels=settings.schedule_labels,
+        disk=disk,
     ) as server:
         log.say("serving", f"{server.address}{'' if settings.token_file else ', without administration'}")
         yield

@@ -36,6 +36,7 @@ class Settings:
     resume: bool = False
     serve: str | None = None
     token_file: Path | None = None
+    schedule_labels: int = 0
     clock: Clock | None = None
 
     def read(self) -> ScheduleFile:

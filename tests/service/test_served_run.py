@@ -44,7 +44,8 @@ def serve(world: World, address: str = "127.0.0.1:0", *options: str) -> Running:
 
 def test_a_host_is_administered_and_watched_until_it_ends(world: World, tmp_path: Path):
     world.write(quick="echo hello", slow="sleep 60")
-    running = serve(world, "127.0.0.1:0", "--token-file", str(tmp_path / "token"), "--drain-grace", "0s")
+    more = ["--drain-grace", "0s", "--schedule-labels", "5"]
+    running = serve(world, "127.0.0.1:0", "--token-file", str(tmp_path / "token"), *more)
     address = address_of(running)
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
     with Client(address, token_file=tmp_path / "token", actor="ann") as client:
@@ -56,7 +57,9 @@ def test_a_host_is_administered_and_watched_until_it_ends(world: World, tmp_path
         until(lambda: client.status().at_work)
         assert any(one.text.startswith("paused") for one in client.status().decisions)
         assert request(address, "GET", "/readyz").status == 200
-        assert b'duly_runs_ended_total{state="completed"} 2.0' in request(address, "GET", "/metrics").body
+        assert (
+            b'duly_runs_ended_total{schedule="quick",state="completed"} 2.0' in request(address, "GET", "/metrics").body
+        )
         assert b"duly_journal_fsync_seconds_count" in request(address, "GET", "/metrics").body
         running.says("paused", "ann", "why")
         with Client(address) as stranger, pytest.raises(Unauthorized):
@@ -100,7 +103,7 @@ def test_a_killed_host_comes_back_at_the_same_socket_and_a_key_holds(world: Worl
     [
         (["--serve", "nonsense"], 2, "is no address"),
         (["--serve", "127.0.0.1:0", "--once"], 2, "--serve is for a host that stays"),
-        (["--token-file", "t"], 2, "goes with --serve"),
+        (["--token-file", "t"], 2, "go with --serve"),
         (["--serve", "127.0.0.1:0", "--token-file", "open"], 2, "chmod 600"),
     ],
 )
