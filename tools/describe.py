@@ -55,7 +55,7 @@ from duly.journal.entries import (
     TriggerRule,
 )
 from duly.tools.given import LONGEST_COMMAND, as_json, command_of, cut, describe_limits
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration, describe_instant, describe_roughly
 
 REASONS: dict[SkipReason, str] = {
     "misfire": "too late",
@@ -224,7 +224,7 @@ def _skip_reason(entry: OccurrenceSkipped) -> str:
     if entry.detail:
         parts.append(entry.detail)
     if entry.reason in ("misfire", "capacity"):
-        parts.append(f"{describe_duration(entry.at - entry.scheduled_at)} late")
+        parts.append(f"{describe_roughly(entry.at - entry.scheduled_at)} late")
     return ", ".join(parts)
 
 
@@ -242,7 +242,7 @@ def _ownership(entry: JournalOpened | JournalClosed) -> str:
 
 def _late(at: datetime, scheduled_at: datetime) -> str:
     late = at - scheduled_at
-    return f", {describe_duration(late)} late" if late.total_seconds() >= 1 else ""
+    return f", {describe_roughly(late)} late" if late.total_seconds() >= 1 else ""
 
 
 def _moved(entry: Moving) -> str:

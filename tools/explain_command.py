@@ -27,7 +27,7 @@ from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import WALL_EPOCH, Zone, zone_of
 from duly.tools.describe import describe_definition, describe_entry, describe_error
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_duration, describe_instant, parse_instant
+from duly.tools.moments import describe_duration, describe_instant, describe_roughly, parse_instant
 from duly.tools.now_option import now_option
 from duly.tools.options import journal_option, output_options
 from duly.tools.output import Output, working
@@ -205,10 +205,10 @@ def _decision(one: Explanation) -> Iterator[tuple[str, str]]:
     if one.decided_at is not None:
         late = ""
         if one.lateness is not None:
-            late = f", {describe_duration(one.lateness)} after its time ({allowance})"
+            late = f", {describe_roughly(one.lateness)} after its time ({allowance})"
         yield "decided", f"{describe_instant(one.decided_at)}{late}, entry {one.sequence}"
     elif one.lateness is not None:
-        yield "undecided", f"at {describe_instant(one.now)}, {describe_duration(one.lateness)} late ({allowance})"
+        yield "undecided", f"at {describe_instant(one.now)}, {describe_roughly(one.lateness)} late ({allowance})"
     if one.summarised and one.through is not None:
         after = describe_instant(one.after) if one.after is not None else "the beginning"
         seen = f", at least {one.at_least} occurrences" if one.at_least else ""
@@ -221,7 +221,8 @@ def describe_run(run: RunFacts) -> str:
     started = f", started {describe_instant(run.started_at)}" if run.started_at is not None else ""
     ended = f" {describe_instant(run.ended_at)}" if run.ended_at is not None else ""
     error = f": {describe_error(run.error)}" if run.error is not None else ""
-    return f"run {run.run_id}{of}{started}, {run.state}{ended}{error}"
+    state = "still at work" if run.state == "started" else run.state
+    return f"run {run.run_id}{of}{started}, {state}{ended}{error}"
 
 
 def _slot(slot: SlotTaken) -> str:

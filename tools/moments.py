@@ -43,9 +43,16 @@ def describe_duration(duration: timedelta) -> str:
     return parts or "0s"
 
 
+def describe_roughly(duration: timedelta) -> str:
+    """The duration for people: whole seconds from ten on, milliseconds below."""
+    if abs(duration) >= timedelta(seconds=10):
+        return describe_duration(timedelta(seconds=int(duration / timedelta(seconds=1))))
+    return describe_duration(timedelta(milliseconds=round(duration / timedelta(milliseconds=1))))
+
+
 def describe_span(start: datetime | None, end: datetime | None) -> str:
     """How long it was from one instant to the other; empty if one of them is not there."""
-    return describe_duration(end - start) if start is not None and end is not None else ""
+    return describe_roughly(end - start) if start is not None and end is not None else ""
 
 
 def parse_instant(text: str) -> datetime:

@@ -22,6 +22,7 @@ from duly.service import Closed, Draining, Event, JournalFailed, Opened, Warned
 from duly.tools.log_command import describe_record, record_row
 from duly.tools.printable import printable
 from duly.tools.run_settings import LogFormat
+from duly.tools.wording import counted
 
 SCHEMA = "duly.run/1"
 
@@ -45,10 +46,10 @@ class RunLog:
                 text = f"the journal cannot be written, nothing is started: {error}"
                 self.say("journal-failed", f"{text} (again in {retry_in.total_seconds():g} s)")
             case Draining(at_work, grace):
-                runs = f"{len(at_work)} runs may end within {grace.total_seconds():g} s"
+                runs = f"{counted(len(at_work), 'run')} may end within {grace.total_seconds():g} s"
                 self.say("draining", runs if at_work else "nothing is at work")
             case Closed(unrecorded):
-                lost = f"{len(unrecorded)} results could not be recorded"
+                lost = f"{counted(len(unrecorded), 'result')} could not be recorded"
                 self.say("closed", lost if unrecorded else "the journal is closed")
             case Warned(text):
                 self.say("warning", text)

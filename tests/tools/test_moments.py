@@ -10,6 +10,7 @@ from duly.tools.moments import (
     LONGEST,
     describe_duration,
     describe_instant,
+    describe_roughly,
     parse_duration,
     parse_instant,
     parse_position,
@@ -47,6 +48,20 @@ def test_a_described_duration_is_read_back(span: timedelta):
 )
 def test_a_duration_is_described(span: timedelta, text: str):
     assert describe_duration(span) == text
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        (timedelta(days=213, hours=18, minutes=37, microseconds=26_128_427), "213d18h37m26s"),
+        (timedelta(microseconds=63_851), "0.064s"),
+        (timedelta(microseconds=9_999_999), "10s"),
+        (timedelta(microseconds=400), "0s"),
+        (-timedelta(seconds=75, microseconds=500), "-1m15s"),
+    ],
+)
+def test_people_are_told_a_duration_without_its_microseconds(span: timedelta, text: str):
+    assert describe_roughly(span) == text
 
 
 def test_an_instant_is_read_in_any_zone_and_shown_in_utc():
