@@ -18,8 +18,6 @@ def fold_run(state: Facts, sequence: int, entry: RunEntry) -> None:
         state.mark_anomaly(sequence, entry, text, schedule_id=entry.schedule_id)
         return
     text = contradiction(run, entry)
-    if not text and entry.schedule_id != run.schedule_id:
-        text = f"run {run.id} belongs to {run.schedule_id}, not to {entry.schedule_id}"
     if text:
         state.mark_anomaly(sequence, entry, text, schedule_id=run.schedule_id)
         return

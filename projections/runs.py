@@ -141,6 +141,8 @@ def occurrence_id(schedule_id: str, scheduled_at: datetime) -> str:
 
 def contradiction(run: Run, entry: RunEntry) -> str:
     """Why the entry cannot follow on the run's state, or "" where it can."""
+    if entry.schedule_id != run.schedule_id:
+        return f"run {run.id} belongs to {run.schedule_id}, not to {entry.schedule_id}"
     return objection(run.id, run.state, run.attempt_id, type(entry), getattr(entry, "attempt_id", None))
 
 

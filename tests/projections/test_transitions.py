@@ -19,7 +19,7 @@ from duly.journal.entries import (
     RunStarted,
 )
 from duly.projections import dump
-from duly.projections.runs import TRANSITIONS, RunEntry
+from duly.projections.runs import TRANSITIONS, RunEntry, recorded_run
 from tests.projections.samples import (
     abandoned,
     admitted,
@@ -165,6 +165,15 @@ def test_an_entry_that_names_another_schedule_than_the_runs_own_blocks_the_runs_
     assert block_of(state, "report") is not None
     assert block_of(state, "other") is None
     assert list(state.pending) == [RUN]
+
+
+def test_whoever_reads_the_run_alone_passes_over_an_entry_that_names_another_schedule_too():
+    entries: list[Entry] = [created(), created("other"), admitted("09:15"), started(3)]
+    entries.append(RunCompleted(at=at("09:16"), run_id=3, schedule_id="other"))
+    entries.append(RunCompleted(at=at("09:17"), run_id=3, schedule_id=None))
+    run = recorded_run(enumerate(entries, 1), 3)
+    assert run is not None
+    assert (run.state, run.schedule_id) == ("started", "report")
 
 
 def test_slots_follow_the_life_of_the_run():
