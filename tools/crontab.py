@@ -12,6 +12,7 @@ Both forms are read: the user's (`m h dom mon dow command`) and the system's, wi
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -260,8 +261,9 @@ class _Reader:
                 draft.entry = None
             taken.setdefault(wanted, draft.line)
         entries: list[CrontabEntry] = []
+        numbers: Counter[str] = Counter()
         for draft in self.drafts:
-            name = draft.options.schedule_id or _free_name(slug_of(draft.command), taken)
+            name = draft.options.schedule_id or _free_name(slug_of(draft.command), taken, numbers)
             taken.setdefault(name, draft.line)
             if draft.entry is not None:
                 entries.append(replace(draft.entry, schedule_id=name))
@@ -334,8 +336,10 @@ def _check_time(fields: list[re.Match[str]]) -> str:
     return expression
 
 
-def _free_name(slug: str, taken: Mapping[str, int]) -> str:
-    number = 1
-    while (name := slug if number == 1 else f"{slug}-{number}") in taken:
-        number += 1
-    return name
+def _free_name(slug: str, taken: Mapping[str, int], numbers: Counter[str]) -> str:
+    """A name that is not taken; `numbers` holds the last number of each slug, as the ones up to it stay taken."""
+    while True:
+        numbers[slug] += 1
+        name = slug if numbers[slug] == 1 else f"{slug}-{numbers[slug]}"
+        if name not in taken:
+            return name

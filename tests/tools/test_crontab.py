@@ -347,3 +347,10 @@ def test_any_options_are_read_or_refused_within_their_line(text: str):
     except Malformed as error:
         column = error.column
     assert 1 <= column <= len(line) + 1
+
+
+def test_equal_commands_are_numbered_past_the_ids_that_are_taken_and_in_linear_time():
+    lines = ["* * * * * x"] * 3 + ["# duly: id=x-2", "* * * * * y"] + ["* * * * * x"] * 20_000
+    found = [one.schedule_id for one in parse_crontab("\n".join(lines)).entries]
+    assert found[:5] == ["x", "x-3", "x-4", "x-2", "x-5"]
+    assert len(set(found)) == len(found) == 20_004
