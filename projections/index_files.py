@@ -269,22 +269,42 @@ def _check_end(fields: _Fields, read: Read, crc_seed: int) -> None:
 
 
 def write_index(disk: Disk, folder: Path, index: Indexing, journal_id: str) -> None:
-    """Writes the index beside its segment, durably. An OSError leaves what was there."""
+    """Writes the index beside its segment, durably; where somebody is writing it, leaves it to them. An OSError leaves
+    what was there."""
     path = folder / index_name(index.segment.name)
     fresh = path.with_suffix(NEW)
     try:
         file = disk.create(fresh)
     except FileExistsError:
-        file = disk.open(fresh, write=True)
+        try:
+            file = disk.open(fresh, write=True)
+        except FileNotFoundError:  # somebody has just put it in its place
+            return
     try:
-        disk.truncate(file, 0)
-        write_all(disk, file, 0, encode_index(index, journal_id))
-        disk.sync(file)
-    except OSError:
-        with suppress(OSError):
-            disk.remove(fresh)
-        raise
+        if not _is_ours(disk, file, fresh):
+            return
+        try:
+            disk.truncate(file, 0)
+            write_all(disk, file, 0, encode_index(index, journal_id))
+            disk.sync(file)
+        except OSError:
+            with suppress(OSError):
+                disk.remove(fresh)
+            raise
+        disk.replace(fresh, path)
     finally:
         disk.close(file)
-    disk.replace(fresh, path)
     disk.sync_folder(folder)
+
+
+def _is_ours(disk: Disk, file: int, path: Path) -> bool:
+    """Whether nobody else writes the file, and it has not been put in its place since it was opened."""
+    try:
+        if not disk.lock(file):
+            return False
+    except OSError:  # this file system has no locks
+        return True
+    try:
+        return disk.identity(file) == disk.identity(path)
+    except FileNotFoundError:
+        return False
