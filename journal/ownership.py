@@ -176,7 +176,7 @@ def own(  # noqa: PLR0913  # each is a choice of its own, by keyword
     existing = _names(disk, folder)
     _refuse_network(disk, folder)
     _refuse_nested(disk, folder, existing or [])
-    if existing is None or not _is_journal(existing):
+    if existing is None or not is_journal(existing):
         _refuse_creation(folder, existing, create)
     if existing is None:
         _make_folders(disk, folder)
@@ -209,7 +209,8 @@ def _names(disk: Disk, folder: Path) -> list[str] | None:
         ) from error
 
 
-def _is_journal(names: list[str]) -> bool:
+def is_journal(names: list[str]) -> bool:
+    """Whether a folder with these names is a journal's."""
     return any(name in (LOCK, HEAD) or parse_segment(name) for name in names)
 
 

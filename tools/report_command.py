@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from duly.journal.ownership import is_journal
 from duly.scheduler.reporting import report_data
 from duly.scheduler.reports import OUTCOMES, Report
 from duly.tools.exit_codes import FINE
@@ -87,6 +88,8 @@ def check_target(target: Path, journal: Path, *, force: bool) -> None:
     folder = journal.resolve()
     if place == folder or folder in place.parents:
         raise click.UsageError(f"{target} lies in the journal's folder: name a file elsewhere.")
+    if place.is_dir() and is_journal([path.name for path in place.iterdir()]):
+        raise click.UsageError(f"{target} lies in the folder of a journal: name a file elsewhere.")
     if target.is_dir():
         raise click.UsageError(f"{target} is a folder: name a file in it.")
     if not force and target.is_file() and not _is_report(target):
