@@ -50,6 +50,8 @@ FIELDS: Final = Definition.__struct_fields__
 
 def parse_definition(fields: DefinitionFields, base: Definition | None = None) -> Definition:
     """The definition of these fields, over those of `base` where they are left out. Raises DefinitionError."""
+    if not isinstance(fields, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+        raise DefinitionError("schedule", fields, "is no mapping", "Give a mapping of create()'s arguments.")
     given = cast("dict[str, object]", fields)
     for name, value in given.items():
         if name not in FIELDS:

@@ -130,9 +130,15 @@ def about(journal: Record, schedule_id: str, *, through: int | None = None) -> I
 
 def _about(parts: Parts, schedule_id: str, through: int | None) -> list[Numbered]:
     found = parts.concerning(schedule_id, through)
-    if not any(isinstance(entry, ScheduleCreated) for _, entry in found):
-        raise unknown_schedule(schedule_id, parts.created())
+    if not _is_created(found):
+        raise unknown_schedule(
+            schedule_id, parts.created(), was_there=lambda one: _is_created(parts.concerning(one, through))
+        )
     return found
+
+
+def _is_created(found: Iterable[Numbered]) -> bool:
+    return any(isinstance(entry, ScheduleCreated) for _, entry in found)
 
 
 def _of_whole(entries: Iterable[Numbered], schedule_id: str) -> Iterable[Numbered]:

@@ -15,6 +15,7 @@ from duly.scheduler.audits import changes_of, occurrences_of
 from duly.scheduler.errors import UnknownSchedule
 from duly.scheduler.explaining import explain_all
 from duly.scheduler.lookups import Record
+from tests.projections.samples import at, created
 from tests.projections.segmented import FIRST, PATH, index_files, indexed, segment_files, segmented
 from tests.scheduler.memory_disk import MemoryDisk
 from tests.scheduler.test_explained_histories import DAY, asked_about, live, record_of
@@ -79,3 +80,14 @@ def test_an_unknown_schedule_is_refused_in_the_same_words():
             said.append(str(refused.value))
     assert len(said) == 6
     assert len(set(said)) == 1
+
+
+def test_an_id_that_was_not_there_yet_is_not_proposed():
+    disk = MemoryDisk()
+    segmented([created("report-2"), created("report-1")], disk)
+    indexed(disk)
+    told = "there is no schedule 'report-1'. The nearest: report-2."
+    for journal in (IndexedJournal(PATH, disk=disk), [(1, created("report-2"))]):
+        with pytest.raises(UnknownSchedule) as caught:
+            explain_all(journal, "report-1", [at("09:15")], now=None, through=1)
+        assert str(caught.value) == told

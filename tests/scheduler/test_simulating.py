@@ -167,6 +167,12 @@ def test_what_cannot_be_meant_is_refused(case: str):
         simulate(given.pop("definitions"), given.pop("start"), given.pop("end"), **given)
 
 
+@pytest.mark.parametrize("given", [5, None, "* * * * *", ["cron"]])
+def test_what_is_no_mapping_of_arguments_is_refused(given: Any):
+    with pytest.raises(DefinitionError, match="is no mapping"):
+        simulate({"a": given}, datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
+
+
 def test_a_duration_of_no_schedule_suggests_the_closest():
     with pytest.raises(UnknownSchedule, match="The nearest: nightly"):
         simulate({"nightly": HOURLY}, START, START + DAY, durations={"nihgtly": MINUTE})
