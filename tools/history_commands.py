@@ -169,15 +169,19 @@ def _unsigned(change: Change) -> dict[str, str]:
 
 
 def _field(change: FieldChange) -> str:
-    if not (isinstance(change.was, Mapping) and isinstance(change.now, Mapping)):
+    was, now = _items(change.was), _items(change.now)
+    if was is None or now is None:
         return _told(change.name, _value(change.was), _value(change.now))
-    was, now = cast("Mapping[str, object]", change.was), cast("Mapping[str, object]", change.now)
     names = [name for name in {**was, **now} if name not in was or name not in now or was[name] != now[name]]
     return "; ".join(_told(f"{change.name}.{name}", _item(was, name), _item(now, name)) for name in names)
 
 
 def _told(name: str, was: str, now: str) -> str:
     return f"{name} {' -> '.join(cut_apart(was, now, LONGEST_CELL))}"
+
+
+def _items(value: object) -> Mapping[str, object] | None:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None
 
 
 def _item(items: Mapping[str, object], name: str) -> str:
