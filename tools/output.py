@@ -107,7 +107,7 @@ class Output:
         piece, while the others are folded between words where a screen is too narrow. There, those in `dispensable`
         are left out if they hold nothing but zeros; and where that is not enough, the table is told row by row."""
         cells = [[cell if isinstance(cell, Text) else Text(printable(str(cell))) for cell in row] for row in rows]
-        kept = range(len(columns))
+        kept = list(range(len(columns)))
         if self._widths(columns, cells, whole) is None:
             kept = [at for at in kept if columns[at] not in dispensable or any(row[at].plain != "0" for row in cells)]
         columns, cells = [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
