@@ -224,7 +224,7 @@ class Reader:
             return
         begin = self._listed[0]
         number = self._number or begin.number
-        if begin.number > number or (not self._number and begin.first > after + 1 and not self._partial):
+        if begin.number > number or (not self._number and begin.first > max(after, 0) + 1 and not self._partial):
             raise archived_before(self.path, begin.first)
         self._number = number
 
