@@ -6,6 +6,7 @@ what the library answers; a record that is not intact ends with exit code 1.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -54,6 +55,8 @@ def verify(context: click.Context, journal: str, expect: tuple[int, str] | None,
         state = replayed(journal) if found.damage is None else State()
     if output.for_people:
         _show_verification(output, found, state)
+        if found.damage is not None:
+            output.line(f"    duly salvage {shlex.quote(journal)} --to {shlex.quote(f'{journal}-salvaged')}")
     else:
         output.document("duly.verify/1", _verification_document(found, state))
     context.exit(FINE if found.intact and not state.anomaly_count else BAD)

@@ -339,3 +339,12 @@ def executed(remedy: str, duly: Duly) -> Answer:
         return duly(*words)
     done = subprocess.run([first, *words], capture_output=True, text=True, check=False)
     return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def test_verifying_what_is_damaged_names_the_command_that_saves_it(duly: Duly, tmp_path: Path):
+    path = damaged(tmp_path / "a journal")
+    answer = duly("verify", path)
+    assert answer.code == 1
+    [command] = [line.strip() for line in answer.out.splitlines() if line.startswith("    duly ")]
+    assert executed(command, duly).code == 1  # something is lost
+    assert duly("verify", f"{path}-salvaged").code == 0
