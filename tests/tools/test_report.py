@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from importlib.resources import files
 from io import BytesIO, TextIOWrapper
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from duly import Cron, ManualClock, Scheduler
+from duly import Scheduler
 from duly.scheduler.explaining import explain_all
 from duly.scheduler.reporting import report_data
 from duly.tools.cli import main
@@ -369,13 +368,6 @@ def test_what_needs_attention_comes_first(recorded: Path, many: Path):
     assert any(text.startswith("it stepped back 2,265 times, by up to 41m; ") for text in said)
 
 
-def test_where_nothing_is_wrong_the_page_says_what_was_looked_for(tmp_path: Path):
-    with Scheduler.open(tmp_path / "j", clock=ManualClock(datetime(2026, 3, 2, tzinfo=UTC))) as scheduler:
-        scheduler.create("job", Cron("0 * * * *", zone="UTC"), target="work")
-    texts = Page(render_page(report_data(tmp_path / "j"), "j")).texts
-    assert any(text.startswith("Nothing: no anomaly, no run that failed or was abandoned, ") for text in texts)
-
-
 def test_an_occurrence_that_ended_badly_says_why_beside_its_rule(recorded: Path):
     data = page_of(recorded).data
     ends = {
@@ -384,13 +376,6 @@ def test_an_occurrence_that_ended_badly_says_why_beside_its_rule(recorded: Path)
     assert set(ends) == {7, 30}
     assert ends[7].startswith("OSError: ")
     assert ends[30].startswith("its owner ended while it was under way; ")
-
-
-def test_a_window_that_holds_nothing_says_so(recorded: Path, duly: Duly, tmp_path: Path):
-    answer = duly("report", recorded, "-o", tmp_path / "report.html", "--since", "2027-05-01T00:00:00Z")
-    told = "no occurrence lies in this window, as of 2026-03-29T10:12:00Z"
-    assert answer.out.splitlines()[0] == told
-    assert "no occurrence lies in it, as of 2026-03-29T10:12:00Z" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_now_is_the_record_unless_somebody_says_otherwise(recorded: Path, duly: Duly, tmp_path: Path):
