@@ -88,7 +88,13 @@ def _rule_of(trigger: object) -> object:
 def _described(outcome: object) -> str:
     match outcome:
         case Schedule():
-            words: list[str] = [one for one in ("paused", "disabled", "deleted", "exhausted") if getattr(outcome, one)]
+            switches = {
+                "paused": outcome.paused,
+                "disabled": outcome.disabled,
+                "deleted": outcome.deleted,
+                "exhausted": outcome.exhausted,
+            }
+            words = [word for word, holds in switches.items() if holds]
             if outcome.blocked is not None:
                 words.append(f"blocked since entry {outcome.blocked.sequence}: {outcome.blocked.reason}")
             return f"{outcome.id}  revision {outcome.revision}, {', '.join(words) or 'live'}"

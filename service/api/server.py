@@ -101,7 +101,7 @@ class Server:
     def close(self) -> None:
         """Ends the service; calls that are being made have five seconds to end. Closing again does nothing."""
         if self._thread.is_alive():
-            self._uvicorn.should_exit = True
+            self._uvicorn.leave()
             self._thread.join(GRACE + 5)
         leave(self._listener, self.address)
 
@@ -251,11 +251,27 @@ class _Uvicorn(uvicorn.Server):
         )
         self.is_up = threading.Event()
         self._socket = listener
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leaving = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Serves from here on."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         self.is_up.set()
+
+    async def main_loop(self) -> None:
+        """Waits for `leave`, and otherwise looks at the clock once a second: uvicorn's own loop does ten times."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), 1.0)
+
+    def leave(self) -> None:
+        """Ends the service. Any thread may call it."""
+        self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._leaving.set)
 
     def serve_here(self) -> None:
         """Serves on the calling thread until `should_exit`."""
