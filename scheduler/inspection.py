@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,12 +21,10 @@ from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.runs import run_of
 from duly.scheduler.definitions import check_count
 from duly.scheduler.errors import TriggerError, UnknownRun
+from duly.scheduler.explanations import Explanation
 from duly.scheduler.shell import Shell
 from duly.scheduler.sources import OccurrenceSource
 from duly.scheduler.waiting import waiting_rows
-
-if TYPE_CHECKING:
-    from duly.scheduler.explanations import Explanation
 
 
 class Upcoming(msgspec.Struct, frozen=True):
