@@ -16,6 +16,10 @@ from duly.tools.cli import cli
 
 ENDLESS = frozenset({"run"})
 """Commands that go on until they are told to stop, where nothing is wrong."""
+CONNECTED = frozenset({"ctl resume", "ctl status"})
+"""Commands that speak to a running host, and to nobody else."""
+OWNING = frozenset({"archive"})
+"""Commands that take the journal, beside those of `ctl` and those that make one."""
 MAKING = frozenset({"import", "run"})
 """Commands that make a journal where none is."""
 INSTANT = "2026-03-28T01:30:00Z"
@@ -25,7 +29,7 @@ ARGUMENTS = {
     "through": INSTANT,
     "started_at": INSTANT,
     "reason": "the disk is full",
-    "run": "1",
+    "run": "7",
     "crontab": "CRONTAB",
     "file": "CRONTAB",
     "path": "JOURNAL",
@@ -55,15 +59,15 @@ class Verb:
 
     @property
     def reads_a_journal(self) -> bool:
-        return bool({"journal", "a"} & self.parameters)
+        return bool({"journal", "a"} & self.parameters) and self.name not in CONNECTED
 
     @property
     def writes(self) -> bool:
-        return self.name.startswith("ctl ") or self.name in MAKING
+        return self.name.startswith("ctl ") or self.name in MAKING | OWNING
 
     @property
     def answers_in_json(self) -> bool:
-        return "as_json" in self.parameters
+        return "as_json" in self.parameters and self.name not in ENDLESS
 
     def words(self, journal: Path, made: Path, crontab: Path) -> list[str]:
         """The command line, about this journal."""

@@ -25,7 +25,7 @@ from duly.tools.printable import printable
 from tests.tools.circumstances import CIRCUMSTANCES, DAMAGED, MENDABLE, NO_JOURNAL, sound
 from tests.tools.conftest import Answer, Duly
 from tests.tools.eventful import BEGIN
-from tests.tools.every_command import ARGUMENTS, ENDLESS, MAKING, NEW, OPTIONS, READING, VERBS, Verb
+from tests.tools.every_command import ARGUMENTS, CONNECTED, ENDLESS, MAKING, NEW, OPTIONS, READING, VERBS, Verb
 
 FORMS = ("table", "json", "jsonl")
 _AUDITED = {"verify": 1, "doctor": 1, "salvage": 1}
@@ -42,7 +42,7 @@ OWN_WORD: dict[str, dict[str, int]] = {
 STREAMING = frozenset({"log"})
 """Commands that show what is sound before they meet what is not."""
 REFUSED = frozenset({"ctl abandon"})
-"""There is no such run to abandon."""
+"""The run that is to be abandoned has ended."""
 on_posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
 
 
@@ -209,7 +209,7 @@ def test_every_command_works_beside_an_owner_that_writes(bench: Bench):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_reader_that_has_left_is_met_without_a_word(form: str, bench: Bench, monkeypatch: pytest.MonkeyPatch):
     for verb in VERBS.values():
-        if verb.name in ENDLESS | REFUSED | {"demo"}:
+        if verb.name in ENDLESS | CONNECTED | REFUSED | {"demo"}:
             continue
         path = bench.copy(verb)
         read, write = os.pipe()
@@ -254,7 +254,8 @@ def test_forty_columns_lose_nothing_and_crush_nothing(bench: Bench, monkeypatch:
             said = bench.duly(*verb.words(bench.journal, bench.folder / f"made{columns:0>4}", Path("crontab"))).out
             told.append(said.replace(f"made{columns:0>4}", "made"))
         wide, narrow = told
-        assert letters(wide) - letters(narrow) == Counter(), verb.name
+        # A column that holds nothing but zeros may be left out.
+        assert (letters(wide) - letters(narrow)).keys() <= {"0"}, verb.name
         crushed = [line for line in narrow.splitlines() if 0 < len(line.strip()) < 3]
         assert len(crushed) <= len(narrow.splitlines()) / 4, (verb.name, narrow)
 
