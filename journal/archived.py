@@ -26,9 +26,9 @@ from duly.journal.entries import Checkpoint
 from duly.journal.errors import ForeignJournal, JournalArchived, JournalCorrupt
 from duly.journal.judgement import SALVAGE
 from duly.journal.real_disk import RealDisk
-from duly.journal.scanning import UNDECODABLE, line_blocks
+from duly.journal.scanning import UNDECODABLE, line_blocks, reader_of
 from duly.journal.segments import Segment, parse_segment
-from duly.journal.survey import reader_of, reading
+from duly.journal.survey import reading
 
 ARCHIVE: Final = "archive"
 """The file that says where the archive is."""

@@ -25,7 +25,7 @@ import msgspec
 from duly.journal.disk import Disk
 from duly.journal.errors import Error
 from duly.journal.format import MAX_LINE, crc_fits, seed
-from duly.journal.scanning import BLOCK, UNDECODABLE, Place, Read, raw_line
+from duly.journal.scanning import BLOCK, UNDECODABLE, Place, Read, opened, raw_line
 
 if TYPE_CHECKING:
     from duly.journal.entries import Entry
@@ -90,7 +90,7 @@ class CheckpointFile:
     def load(self, folding: Folding) -> None:
         """Hands the state over. CheckpointDoubted if it is not whole; what was handed over counts for nothing then."""
         digest = sha256()
-        with _doubting(), _opened(self._disk, self._path) as read:
+        with _doubting(), opened(self._disk, self._path) as read:
 
             def hashed(offset: int, size: int) -> bytes:
                 data = read(offset, size)
@@ -131,20 +131,11 @@ def _doubting(*but: type[OSError]) -> Generator[None]:
         raise CheckpointDoubted(f"it cannot be read: {error}") from error
 
 
-@contextmanager
-def _opened(disk: Disk, path: Path) -> Generator[Read]:
-    file = disk.open(path)
-    try:
-        yield lambda offset, size: disk.read(file, offset, size)
-    finally:
-        disk.close(file)
-
-
 def find_checkpoint(disk: Disk, folder: Path) -> CheckpointFile | None:
     """The folder's checkpoint; None if there is none. CheckpointDoubted if it is damaged, or of a newer version."""
     path = folder / CHECKPOINT
     try:
-        with _doubting(FileNotFoundError), _opened(disk, path) as read:
+        with _doubting(FileNotFoundError), opened(disk, path) as read:
             header = read(0, HEADER)
     except FileNotFoundError:
         return None

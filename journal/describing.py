@@ -13,9 +13,8 @@ from duly.journal.disk import Disk
 from duly.journal.entries import JournalOpened
 from duly.journal.errors import JournalError
 from duly.journal.format import MAX_LINE
-from duly.journal.scanning import BLOCK, UNDECODABLE, Read, line_blocks
+from duly.journal.scanning import BLOCK, UNDECODABLE, Read, line_blocks, reader_of
 from duly.journal.segments import listing
-from duly.journal.survey import reader_of
 
 SEGMENTS = 2
 """How many segments are searched, from the last one back."""

@@ -23,9 +23,9 @@ from duly.journal.disk import Disk, Links
 from duly.journal.errors import ForeignJournal, JournalError
 from duly.journal.ownership import canonical
 from duly.journal.recovery import write_all
-from duly.journal.scanning import BLOCK
+from duly.journal.scanning import BLOCK, reader_of
 from duly.journal.segments import LOCK, Segment, parse_segment
-from duly.journal.survey import readable_header, reader_of
+from duly.journal.survey import readable_header
 
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
 

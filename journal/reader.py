@@ -30,7 +30,7 @@ from duly.journal.format import FIRST_HASH, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, read_mark, vouches_for_another
 from duly.journal.rewriting import Saved, overlaid, read_saved
-from duly.journal.scanning import Place, Read, Scan, later_proof
+from duly.journal.scanning import Place, Read, Scan, later_proof, reader_of
 from duly.journal.segments import HEAD, LOCK, REWRITE, Segment, settled_listing
 from duly.journal.survey import (
     DAMAGED_HEADER,
@@ -39,7 +39,6 @@ from duly.journal.survey import (
     damaged,
     may_be_torn,
     readable_header,
-    reader_of,
     reading,
     rewritten_record,
 )

@@ -33,9 +33,9 @@ from duly.journal.format import FIRST_HASH, header_line, seed
 from duly.journal.judgement import SALVAGE
 from duly.journal.mark import Mark, read_mark
 from duly.journal.rewriting import Saved, encode_saved, overlaid, read_saved
-from duly.journal.scanning import Place, Read
+from duly.journal.scanning import Place, Read, reader_of
 from duly.journal.segments import REWRITE, REWRITE_NEW, TORN, Listing, Segment
-from duly.journal.survey import Survey, Surveyor, readable_header, reader_of, reading
+from duly.journal.survey import Survey, Surveyor, readable_header, reading
 
 NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, errno.ENOENT})
 """What the sync of a folder says that this process cannot reach, and can have made no name in, or that has no sync."""

@@ -29,9 +29,9 @@ from duly.journal.making import new_journal
 from duly.journal.mark import Mark, read_mark
 from duly.journal.ownership import canonical
 from duly.journal.real_disk import RealDisk
-from duly.journal.scanning import line_blocks, raw_line
+from duly.journal.scanning import line_blocks, raw_line, reader_of
 from duly.journal.segments import parse_segment
-from duly.journal.survey import reader_of, reading
+from duly.journal.survey import reading
 from duly.journal.writer import Journal
 
 LOST_PER_LINE = 1000

@@ -9,7 +9,8 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -18,6 +19,7 @@ from zlib import crc32
 import msgspec
 
 from duly.journal.codec import RawLine, decode_raw
+from duly.journal.disk import Disk
 from duly.journal.errors import UnreadableJournal
 from duly.journal.format import APPEND_WINDOW, BODY, CHECKED, MAX_LINE, crc_fits, envelopes
 
@@ -50,6 +52,25 @@ class Proof(NamedTuple):
     offset: int
     sequence: int
     durable: int
+
+
+def reader_of(disk: Disk, file: int) -> Read:
+    """Reading from an open file."""
+
+    def read(offset: int, size: int) -> bytes:
+        return disk.read(file, offset, size)
+
+    return read
+
+
+@contextmanager
+def opened(disk: Disk, path: Path) -> Generator[Read]:
+    """A file, open for reading."""
+    file = disk.open(path)
+    try:
+        yield reader_of(disk, file)
+    finally:
+        disk.close(file)
 
 
 def line_blocks(read: Read, offset: int, block: int = BLOCK) -> Iterator[tuple[int, list[bytes], bytes | None]]:

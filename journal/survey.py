@@ -19,7 +19,7 @@ from duly.journal.errors import ForeignJournal, JournalCorrupt, UnreadableJourna
 from duly.journal.format import FIRST_HASH, MAX_HEADER, VERSION, Header, header_version, parse_header, seed
 from duly.journal.judgement import SALVAGE, Stop, damage_at
 from duly.journal.mark import Mark, vouches_for_another
-from duly.journal.scanning import Place, Read, Scan, later_proof
+from duly.journal.scanning import Place, Read, Scan, later_proof, reader_of
 from duly.journal.segments import Segment
 
 DAMAGED_HEADER = "the segment's header is damaged"
@@ -303,12 +303,3 @@ class Surveyor:
     def _compare_with_mark(self, path: Path, segment: Segment, before: int, after: Place) -> None:
         if self._mark is not None and vouches_for_another(self._mark, segment.number, before, after):
             raise rewritten_record(path, before, self._mark)
-
-
-def reader_of(disk: Disk, file: int) -> Read:
-    """Reading from an open file."""
-
-    def read(offset: int, size: int) -> bytes:
-        return disk.read(file, offset, size)
-
-    return read

@@ -28,9 +28,8 @@ from duly.journal.codec import decode_raw
 from duly.journal.disk import Disk
 from duly.journal.format import CHECKED, crc_fits, seed
 from duly.journal.recovery import write_all
-from duly.journal.scanning import UNDECODABLE, Place, Read
+from duly.journal.scanning import UNDECODABLE, Place, Read, opened
 from duly.journal.segments import Segment
-from duly.journal.survey import reader_of
 from duly.projections.index import Block, IndexDoubted, Moment, Postings, encode
 from duly.projections.indexing import Indexing
 
@@ -208,16 +207,6 @@ class IndexFile:
             return _decoder(kind).decode(data[_CRC.size :])
         except UNDECODABLE as error:
             raise IndexDoubted(f"a section cannot be decoded: {error}") from error
-
-
-@contextmanager
-def opened(disk: Disk, path: Path) -> Generator[Read]:
-    """A file, open for reading."""
-    file = disk.open(path)
-    try:
-        yield reader_of(disk, file)
-    finally:
-        disk.close(file)
 
 
 @contextmanager

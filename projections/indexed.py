@@ -24,11 +24,11 @@ from duly.journal.errors import Error, UnconfirmedGone
 from duly.journal.format import seed
 from duly.journal.mark import vouches_for_another
 from duly.journal.reader import Line, Reader, read
-from duly.journal.scanning import Place, Read, Scan
+from duly.journal.scanning import Place, Read, Scan, opened
 from duly.journal.segments import Segment, parse_segment
 from duly.journal.survey import reading
 from duly.projections.index import IndexDoubted, Moment, Part
-from duly.projections.index_files import IndexFile, index_name, open_index, opened, write_index
+from duly.projections.index_files import IndexFile, index_name, open_index, write_index
 from duly.projections.indexing import BLOCK_BYTES, LARGEST, CutLine, Indexing, decode_cut
 from duly.projections.parts import PartDoubted, Parts, sure
 

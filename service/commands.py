@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -70,10 +71,28 @@ class CommandOf(msgspec.Struct, frozen=True):
     build: Callable[[Work], Command]
 
 
-class CommandActivity(Activity):
-    """A command that this host executes."""
+class GroupActivity(Activity):
+    """A command in a process group of its own."""
 
     killable = True
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM to the group."""
+        super().ask_to_stop()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL to the group."""
+        super().kill()
+        self._signal(signal.SIGKILL)
+
+    @abstractmethod
+    def _signal(self, number: signal.Signals) -> None:
+        """Sends it to the group, if the group is still the command's."""
+
+
+class CommandActivity(GroupActivity):
+    """A command that this host executes."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a command needs of its host
         self,
@@ -96,16 +115,6 @@ class CommandActivity(Activity):
     def begin(self) -> None:
         """Begins in a thread, which waits for the command's end."""
         Thread(target=self._execute, name=f"duly run {self.work.run.id}", daemon=True).start()
-
-    def ask_to_stop(self) -> None:
-        """SIGTERM to the group."""
-        super().ask_to_stop()
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """SIGKILL to the group."""
-        super().kill()
-        self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with self._lock:
@@ -211,11 +220,10 @@ class CommandActivity(Activity):
         return text or None
 
 
-class AdoptedActivity(Activity):
+class AdoptedActivity(GroupActivity):
     """A command that a dead host began, and that still runs."""
 
     adopted = True
-    killable = True
 
     def __init__(self, work: Work, report: Report, process: Process, log: Path | None, keeper: Keeper) -> None:
         super().__init__(work, report)
@@ -226,16 +234,6 @@ class AdoptedActivity(Activity):
     def begin(self) -> None:
         """Watches it, in a thread."""
         Thread(target=self._watch, name=f"duly run {self.work.run.id}", daemon=True).start()
-
-    def ask_to_stop(self) -> None:
-        """SIGTERM to its group."""
-        super().ask_to_stop()
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """SIGKILL to its group."""
-        super().kill()
-        self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         if is_alive(self._process):

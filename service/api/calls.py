@@ -135,7 +135,7 @@ def exchange(
     request = {"jsonrpc": "2.0", "method": name, "params": params, "id": 1}
     try:
         body = msgspec.json.encode(request, enc_hook=plain)
-    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DefinitionError("params", "…", f"cannot be sent: {error}", "Give what is JSON.") from None
     until = patience.now() + patience.seconds
     pause = FIRST_PAUSE

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -62,7 +63,7 @@ def _awaited(
     return call
 
 
-class _Connection:
+class _Connection(ABC):
     """What both clients know: where the service is, the token, and how long to try."""
 
     def __init__(  # noqa: PLR0913 - what a client may settle
@@ -93,8 +94,9 @@ class _Connection:
         self._limits = httpx2.Limits(keepalive_expiry=IDLE)
         self._connect()
 
+    @abstractmethod
     def _connect(self) -> None:
-        raise NotImplementedError
+        """Makes the connection, from `_address`, `_options` and `_limits`."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._address)!r})"

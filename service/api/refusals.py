@@ -43,6 +43,7 @@ from duly.scheduler.errors import (
     UnknownSchedule,
     WrongRunState,
 )
+from duly.scheduler.wording import describe_value
 from duly.service.api.wire import plain
 
 PARSE_ERROR: Final = -32700
@@ -139,9 +140,9 @@ def _told(value: object) -> Json:
         return str(value)
     try:
         encoded = msgspec.json.encode(value, enc_hook=plain)
-    except (TypeError, ValueError, NotImplementedError, RecursionError):
-        return repr(value)[:_LONGEST_VALUE]
-    return msgspec.json.decode(encoded) if len(encoded) <= _LONGEST_VALUE else repr(value)[:_LONGEST_VALUE]
+    except (TypeError, ValueError, RecursionError):
+        return describe_value(value)[:_LONGEST_VALUE]
+    return msgspec.json.decode(encoded) if len(encoded) <= _LONGEST_VALUE else describe_value(value)[:_LONGEST_VALUE]
 
 
 def _understood(name: str, value: Json) -> object:

@@ -97,11 +97,11 @@ def form_of(hint: Any) -> Any:
 
 
 def plain(value: object) -> Any:
-    """What a value of ours, inside of another one, is encoded as; for msgspec. Raises NotImplementedError."""
+    """What a value of ours, inside of another one, is encoded as; for msgspec. Raises TypeError."""
     rule = getattr(value, "rule", None)
     if isinstance(rule, get_args(TriggerRule)):
         return rule
-    raise NotImplementedError(f"{type(value).__name__} has no form")
+    raise TypeError(f"{type(value).__name__} has no form")
 
 
 # What a client sends
@@ -119,7 +119,7 @@ def sent(name: str, value: object) -> object:
 def _sent_trigger(trigger: object) -> object:
     try:
         return plain(trigger)
-    except NotImplementedError:
+    except TypeError:
         remedy = "Give Cron, OneShot, OncePer, Every, or a source of your own that has a `rule`."
         raise DefinitionError("trigger", trigger, "is not a trigger that can be recorded", remedy) from None
 

@@ -11,6 +11,7 @@ ADMISSION = "duly.scheduler.decisions.admission"
 FOLD = "duly.projections.fold"
 TABLE = "tests/scheduler/test_admission_table.py"
 CLOCKS = "tests/scheduler/test_clock_timelines.py"
+INDEX = "tests/scheduler/test_index.py"
 BASELINES = "tests/scheduler/test_baselines.py"
 
 OVERLAP = "        elif turn.active >= turn.limit:\n"
@@ -125,6 +126,59 @@ MUTANTS = (
         (
             "tests/scheduler/test_run_timelines.py::test_a_run_that_was_offered_and_not_started_is_offered_again",
             "tests/simulation/test_simulation.py::test_no_promise_is_broken[0]",
+        ),
+    ),
+    Mutant(
+        "a decision that did not fit counts as a look",
+        ADMISSION,
+        (
+            (
+                "        if turn.due is not None and not turn.due.instants and not self.batch.cut:\n",
+                "        if turn.due is not None and not turn.due.instants:\n",
+            ),
+        ),
+        (f"{INDEX}::test_a_candidate_whose_period_was_spent_is_skipped_by_the_next_poll_where_this_one_was_cut",),
+    ),
+    Mutant(
+        "what waits is not served when a slot is free",
+        "duly.scheduler.roster",
+        (
+            (
+                "    served = takewhile(lambda _: slot_is_free(), ",
+                "    served = takewhile(lambda _: not slot_is_free(), ",
+            ),
+        ),
+        (f"{INDEX}::test_a_thousand_that_wait_for_a_slot_are_not_looked_at_until_there_is_one",),
+    ),
+    Mutant(
+        "what waits is looked at in every poll",
+        "duly.scheduler.polls",
+        (("looking=self._answers.has_targets)", "looking=True)"),),
+        (f"{INDEX}::test_a_thousand_that_wait_for_a_slot_are_not_looked_at_until_there_is_one",),
+    ),
+    Mutant(
+        "what waits is forgotten when its time is up",
+        "duly.scheduler.agenda",
+        (("        if self._deadlines.is_due(now):\n", "        if self._deadlines is None:\n"),),
+        (f"{INDEX}::test_what_waits_is_looked_at_when_its_time_is_up",),
+    ),
+    Mutant(
+        "a gone target is not noticed while it waits",
+        "duly.scheduler.polls",
+        (("looking=self._answers.has_targets)", "looking=False)"),),
+        (f"{INDEX}::test_where_the_host_answers_for_targets_what_waits_is_asked_about_again",),
+    ),
+    Mutant(
+        "a one-shot that was decided for good comes back",
+        FOLD,
+        (
+            (
+                "    last = rule.at if isinstance(rule, OneShotRule) else schedule.exhausted_through\n",
+                "    last = schedule.exhausted_through\n",
+            ),
+        ),
+        (
+            "tests/scheduler/test_clock_timelines.py::test_a_one_shot_whose_candidate_an_operator_passed_over_stays_decided",
         ),
     ),
 )

@@ -174,6 +174,22 @@ def test_a_one_shot_passed_over_by_a_wrong_clock_runs_in_its_time_and_an_admitte
     """)
 
 
+def test_a_one_shot_whose_candidate_an_operator_passed_over_stays_decided() -> None:
+    check("""
+        09:00  open slots=1
+        09:00  create hog once=09:05
+        09:00  create once once=10:00 misfire=latest
+        09:05  poll                  -> admit hog@09:05
+        09:05  start hog@09:05
+        10:00  poll                  -> hold once@10:00
+        10:30  rebaseline once through=10:20  -> skip once@10:00 operator
+        10:31  complete hog@09:05
+        09:10  poll                  -> regress
+        09:10  schedule once exhausted=yes next=none
+        10:00  poll                  -> nothing
+    """)
+
+
 def test_an_interval_that_straddles_the_regression_is_clipped() -> None:
     missed = ", ".join(f"skip report@{10 + count // 60}:{count % 60:02} misfire" for count in range(32, 119))
     check(f"""

@@ -342,3 +342,15 @@ def test_codes_are_unique_and_cover_every_error_of_duly():
     known = {getattr(duly, name) for name in duly.PUBLIC}
     errors = {one for one in known if isinstance(one, type) and issubclass(one, Error)} - {Error}
     assert errors - set(CODES) == set()
+
+
+class Nameless:
+    def __repr__(self) -> str:
+        raise LookupError("no")
+
+
+def test_a_value_without_a_text_is_refused_as_any_other_is():
+    refusal = refusal_of(DefinitionError("input", Nameless(), "is no JSON", "Give what is JSON."))
+    told = error_of(refusal)
+    assert isinstance(told, DefinitionError)
+    assert (told.field, told.value) == ("input", "a Nameless without a repr")
