@@ -150,6 +150,34 @@ def test_every_trouble_of_the_doctor_is_told():
     assert {code for code in codes if code not in told} == set()
 
 
+ACTING = {"completion", "ctl", "demo", "import", "run"}
+"""Commands that tell nothing of a journal."""
+ASKING_A_CALENDAR = {"next"}
+
+
+def rows_of_checks() -> list[list[str]]:
+    """The table of the functions behind the commands, cell by cell."""
+    lines = sections(REFERENCE / "api.md")["Checks"].splitlines()
+    return [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
+
+
+def test_every_command_about_a_journal_is_a_function_too():
+    told = {command for row in rows_of_checks() for command in re.findall(r"`(\w+)", row[0])}
+    commands = importlib.import_module("duly.tools.cli").cli.commands
+    assert told == set(commands) - ACTING - ASKING_A_CALENDAR
+
+
+@pytest.mark.parametrize("row", rows_of_checks(), ids=lambda row: row[0])
+def test_the_function_behind_a_command_returns_what_is_told(row: list[str]):
+    names = re.findall(r"`([\w.]+\.\w+)`", row[1])
+    returned = re.findall(r"`(\w+)`", row[2])
+    assert names
+    for name in names:
+        module, _, function = name.rpartition(".")
+        annotation = inspect.signature(getattr(importlib.import_module(module), function)).return_annotation
+        assert re.search(rf"\b{returned[0]}\b", str(annotation)), (name, annotation)
+
+
 # Errors, reasons, projections.
 
 
