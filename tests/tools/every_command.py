@@ -30,6 +30,7 @@ ARGUMENTS = {
     "started_at": INSTANT,
     "reason": "the disk is full",
     "run": "7",
+    "shell": "bash",
     "crontab": "CRONTAB",
     "file": "CRONTAB",
     "path": "JOURNAL",
@@ -42,8 +43,10 @@ OPTIONS = {
     "start": ["--from", INSTANT],
     "end": ["--to", "2026-03-29T01:30:00Z"],
 }
-OPTIONAL = frozenset({("next", "schedule"), ("ctl run-now", "schedule"), ("import", "zone"), ("run", "zone")})
-"""What a command cannot do without, although it is not required."""
+OPTIONAL = frozenset(
+    {("next", "schedule"), ("ctl run-now", "schedule"), ("completion", "shell"), ("import", "zone"), ("run", "zone")}
+)
+"""What a command cannot do without, although it is not required; of a shell, where the environment names none."""
 
 
 @dataclass(frozen=True)
