@@ -102,27 +102,32 @@ class Administration(Inspection):
         recorded. They are written in chunks, each atomic; a crash between chunks leaves whole chunks, and a retry with
         the same `request` key creates the rest. Raises as `create` does."""
         parsed: list[tuple[str, Definition]] = []
+        known: dict[bytes, Definition] = {}
         for one in schedules:
             if not isinstance(one, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
                 raise DefinitionError("schedules", one, "is no mapping", "Give mappings of create()'s arguments.")
             fields = dict(one)
             schedule_id = check_schedule_id(fields.pop("schedule_id", None))
-            parsed.append((schedule_id, parse_definition(cast("DefinitionFields", fields))))
+            definition = parse_definition(cast("DefinitionFields", fields))
+            # Equal ones are one object here already, as in the state: half of the memory that a million take meanwhile.
+            parsed.append((schedule_id, known.setdefault(msgspec.json.encode(definition), definition)))
 
         def decide() -> tuple[Schedule[OccurrenceSource], ...]:
             command = self._command(actor, note, request, now=self._usable_now())
             seen: set[str] = set()
-            entries: list[Entry] = []
+            absent: list[tuple[str, Definition, Command]] = []
             for schedule_id, definition in parsed:
                 if schedule_id in seen:
                     raise _duplicate(schedule_id, "stands twice in this call")
                 seen.add(schedule_id)
-                own = msgspec.structs.replace(command, request=f"{request}/{schedule_id}" if request else "")
+                own = msgspec.structs.replace(command, request=f"{request}/{schedule_id}") if request else command
                 if took_effect(self._state, own, schedule_id, ScheduleCreated):
                     check_same_definition(self._state, own, self._state.by_id[schedule_id], definition)
                 else:
-                    entries.extend(self._created(schedule_id, definition, own))
-            self._record_in_chunks(entries, command.at)
+                    self._created(schedule_id, definition, own)
+                    absent.append((schedule_id, definition, own))
+            # Made a second time as they are written: a million entries need not be held at once.
+            self._record_in_chunks((entry for one in absent for entry in self._created(*one)), command.at)
             self.wake()
             return tuple(self._shown(self._state.by_id[schedule_id]) for schedule_id, _ in parsed)
 

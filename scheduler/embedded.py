@@ -157,7 +157,7 @@ class Scheduler(Polling, Administration, Execution):
         # Changes of the calendar come before the entry that carries its versions: cut between them, the next opening
         # still sees that the versions differ.
         entries: tuple[Entry, ...] = (*changes, opened, *decide_recovery(self._state, findings, opened.at))
-        recorded = self._record_in_chunks(entries, opened.at)
+        self._record_in_chunks(entries, opened.at)
         self._agenda.fill(self._state.by_id.values())
         interrupted = [run for run in self._state.runs_open.values() if run.state == "interrupted"]
         return Recovery(
@@ -165,7 +165,11 @@ class Scheduler(Polling, Administration, Execution):
             replayed=replayed,
             checkpoint=self._journal.recovery.checkpoint,
             torn=tuple(self._journal.recovery.torn),
-            decisions=tuple((sequence, round_trip(entry)) for sequence, entry in recorded if entry is not opened),
+            decisions=tuple(
+                (sequence, round_trip(entry))
+                for sequence, entry in enumerate(entries, replayed + 1)
+                if entry is not opened
+            ),
             pending=run_copies(self._state.runs_open[run_id] for run_id in self._state.pending),
             interrupted=run_copies(interrupted),
             running=run_copies(

@@ -208,13 +208,11 @@ class Shell:
             self._refresh(schedule_id, upcoming)
         return first
 
-    def _record_in_chunks(self, entries: Iterable[Entry], now: datetime) -> list[tuple[int, Entry]]:
+    def _record_in_chunks(self, entries: Iterable[Entry], now: datetime) -> None:
         """Queues many entries as batches, each atomic and no longer than a line may be; a result and the end of its
-        attempt stay together. Returns the entries with their sequences."""
-        recorded: list[tuple[int, Entry]] = []
+        attempt stay together."""
         for chunk in _chunks(entries):
-            recorded.extend(enumerate(chunk, self._record(chunk, now)))
-        return recorded
+            self._record(chunk, now)
 
     def _refresh(self, schedule_id: str, upcoming: Mapping[str, datetime | None] | None = None) -> None:
         schedule = self._state.by_id.get(schedule_id)
