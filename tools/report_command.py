@@ -21,7 +21,6 @@ from duly.scheduler.reporting import report_data
 from duly.scheduler.reports import OUTCOMES, Report
 from duly.tools.exit_codes import FINE
 from duly.tools.moments import describe_instant
-from duly.tools.now_option import now_option
 from duly.tools.options import INSTANT, journal_argument, output_options
 from duly.tools.output import Output, ReaderLeft, working
 from duly.tools.wording import counted
@@ -38,7 +37,7 @@ _LOOKED_AT = 4_096
 @click.option("--since", type=INSTANT, metavar="INSTANT", help="Only the occurrences from this instant on.")
 @click.option("--until", type=INSTANT, metavar="INSTANT", help="Only the occurrences up to this instant.")
 @click.option("-s", "--schedule", "schedules", metavar="ID", multiple=True, help="Only this schedule; may be repeated.")
-@now_option
+@click.option("--now", type=INSTANT, metavar="INSTANT", help="What time it is. [default: the record's last clock reading]")
 @click.option("--force", is_flag=True, help="Replace a file that is no report.")
 @output_options
 @click.pass_context
