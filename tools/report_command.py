@@ -37,7 +37,7 @@ _LOOKED_AT = 4_096
 @click.option("--since", type=INSTANT, metavar="INSTANT", help="Only the occurrences from this instant on.")
 @click.option("--until", type=INSTANT, metavar="INSTANT", help="Only the occurrences up to this instant.")
 @click.option("-s", "--schedule", "schedules", metavar="ID", multiple=True, help="Only this schedule; may be repeated.")
-@click.option("--now", type=INSTANT, metavar="INSTANT", help="What time it is. [default: the record's last clock reading]")
+@click.option("--now", type=INSTANT, metavar="INSTANT", help="What time it is. [default: that of the last entry]")
 @click.option("--force", is_flag=True, help="Replace a file that is no report.")
 @output_options
 @click.pass_context
