@@ -23,7 +23,7 @@ torture: ; @sh .ci/venv dev && $(PY) -m pytest -n auto --dist worksteal -m tortu
 evidence:; @sh .ci/venv dev,evidence && $(PY) -m pytest -m evidence tests/evidence $(ARGS)
 # Without -P: the measurements are modules of the checkout.
 bench:   ; @sh .ci/venv dev,bench && .venv/bin/python -m tests.bench.run $(if $(PEERS),--peers $(PEERS)) $(ARGS)
-browser: ; @sh .ci/browser && sh .ci/venv dev,browser && $(PY) -m pytest -m browser tests/tools $(ARGS)
+browser: ; @sh .ci/browser && sh .ci/venv dev,browser && $(PY) -m pytest -m browser tests $(ARGS)
 examples:; @sh .ci/venv dev,examples && $(PY) -m pytest -m examples tests/test_docs.py $(ARGS)
 check:
 	@sh .ci/venv dev

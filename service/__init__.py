@@ -35,6 +35,7 @@ from duly.service.signals import stopped_by_signals
 from duly.service.work import Interruption, Work
 
 if TYPE_CHECKING:
+    from duly.service.api.addresses import Listener
     from duly.service.api.bounds import Bounds
     from duly.service.api.calls import ServiceError, ServiceRefused, ServiceUnreachable, Unauthorized
     from duly.service.api.client import AsyncClient, Client
@@ -48,6 +49,7 @@ LATER = MappingProxyType(
     {
         name: f"duly.service.{module}"
         for module, names in {
+            "api.addresses": "Listener",
             "api.bounds": "Bounds",
             "api.calls": "ServiceError ServiceRefused ServiceUnreachable Unauthorized",
             "api.client": "AsyncClient Client",
@@ -89,6 +91,7 @@ __all__ = [
     "Interruption",
     "JournalFailed",
     "JsonFormatter",
+    "Listener",
     "Metrics",
     "Opened",
     "Outputs",

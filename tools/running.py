@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,7 +30,7 @@ from duly.tools.run_settings import LogFormat, Settings, refuse, tell_notices
 from duly.tools.standing import Invocation, Standing, exit_code_of, standings
 
 if TYPE_CHECKING:
-    from duly.service import TimedDisk
+    from duly.tools.run_serving import Serving
 
 
 def open_host(settings: Settings, disk: Disk | None = None) -> Host:
@@ -71,8 +71,7 @@ def run_on(settings: Settings, form: LogFormat) -> int:
     file = settings.read()
     if file.problems:
         return refuse(file.problems)
-    disk = _watched_disk(settings)
-    with open_host(settings, disk) as host:
+    with _listening(settings) as serving, open_host(settings, None if serving is None else serving.disk) as host:
         clock = settings.clock or SystemClock()
         log = RunLog(settings.journal, form, clock, after=host.scheduler.recovery.replayed)
         with _logged(log):
@@ -84,11 +83,23 @@ def run_on(settings: Settings, form: LogFormat) -> int:
             for notice in file.notices:
                 log.say("notice", notice)
             with (
-                _served(settings, host, log, disk),
+                serving.of(host, log) if serving else nullcontext(),
                 stopped_by_signals(host, reload=lambda: _reload(settings, host, log)),
             ):
                 host.run()
     return FINE if host.failure is None else UNREADABLE
+
+
+@contextmanager
+def _listening(settings: Settings) -> Generator[Serving | None]:
+    """Listens while the block runs, if that was asked for."""
+    if settings.serve is None:
+        yield None
+        return
+    from duly.tools.run_serving import listening
+
+    with listening(settings, settings.serve) as serving:
+        yield serving
 
 
 def _reload(settings: Settings, host: Host, log: RunLog) -> None:
@@ -113,27 +124,6 @@ def _reload(settings: Settings, host: Host, log: RunLog) -> None:
     for problem in refused:
         log.say("refused", str(problem))
     log.say("reloaded", f"{file.source}: {described(changes)}")
-
-
-def _watched_disk(settings: Settings) -> TimedDisk | None:
-    """A disk that measures itself, if anybody can see what it measures."""
-    if settings.serve is None:
-        return None
-    from duly.service import TimedDisk
-
-    return TimedDisk()
-
-
-@contextmanager
-def _served(settings: Settings, host: Host, log: RunLog, disk: TimedDisk | None) -> Generator[None]:
-    """Serves the host while the block runs, if that was asked for."""
-    if disk is None:
-        yield
-        return
-    from duly.tools.run_serving import served
-
-    with served(settings, host, log, disk):
-        yield
 
 
 @contextmanager

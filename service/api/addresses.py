@@ -1,7 +1,7 @@
 """Where a service is: a host and port, or a socket in the file system, in one notation for servers and clients.
 
 Rules: `HOST:PORT`, `:PORT` (this machine alone) or `unix:PATH`; a socket file is for its owner alone, and one that
-nobody listens on any more gives way to the next.
+nobody listens on any more gives way to the next; a listener that ends removes its own file and no other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import socket
 import stat
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
 
 import msgspec
 
@@ -57,43 +59,67 @@ def parse_address(text: str) -> Address:
     raise DefinitionError("address", text, "is no address", "Write 127.0.0.1:8080, :8080, or unix:/run/duly.sock.")
 
 
-def listen(address: Address) -> socket.socket:
-    """A socket that listens at the address. Raises OSError, also if somebody listens there already."""
-    if address.socket:
-        _make_room(Path(address.socket))
-    family = socket.AF_UNIX if address.socket else socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # Named so, a connection is known as one of TCP, and its small packets are not held back.
-    listener = socket.socket(family, socket.SOCK_STREAM, 0 if address.socket else socket.IPPROTO_TCP)
-    try:
-        _bind(listener, address)
-        listener.listen(BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
+class Listener:
+    """A socket that listens at an address, from `open` to `close`; what connects waits until it is served."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self.socket: Final = listening
+        name = listening.getsockname()
+        self.address: Final = Address(socket=name) if isinstance(name, str) else Address(host=name[0], port=name[1])
+        """Where it listens, with the port that the system has chosen."""
+        self._file = _identity(self.address)
+
+    @classmethod
+    def open(cls, address: str) -> Self:
+        """Raises DefinitionError for what is no address; OSError, also if somebody listens there already."""
+        where = parse_address(address)
+        if where.socket:
+            _make_room(Path(where.socket))
+        family = socket.AF_UNIX if where.socket else socket.AF_INET6 if ":" in where.host else socket.AF_INET
+        # Named so, a connection is known as one of TCP, and its small packets are not held back.
+        listening = socket.socket(family, socket.SOCK_STREAM, 0 if where.socket else socket.IPPROTO_TCP)
+        try:
+            _bind(listening, where)
+            listening.listen(BACKLOG)
+            return cls(listening)
+        except BaseException:
+            listening.close()
+            raise
+
+    def close(self) -> None:
+        """Ends it, and removes its file, unless another has taken the place. Closing again does nothing."""
+        self.socket.close()
+        if self._file is not None and _identity(self.address) == self._file:
+            Path(self.address.socket).unlink(missing_ok=True)
+        self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
-def _bind(listener: socket.socket, address: Address) -> None:
+def _identity(address: Address) -> tuple[int, int, int] | None:
+    """Tells the file of a socket from one that takes its place, perhaps with the same number; None if there is none."""
+    if not address.socket:
+        return None
+    with suppress(OSError):
+        status = Path(address.socket).lstat()
+        return status.st_dev, status.st_ino, status.st_ctime_ns
+    return None
+
+
+def _bind(listening: socket.socket, address: Address) -> None:
     if address.socket:
-        listener.bind(address.socket)
+        listening.bind(address.socket)
         Path(address.socket).chmod(0o600)  # before anybody can connect
         return
     if os.name == "posix":
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((address.host, address.port))
-
-
-def address_of(listener: socket.socket) -> Address:
-    """Where the socket listens, with the port that the system has chosen."""
-    name = listener.getsockname()
-    return Address(socket=name) if isinstance(name, str) else Address(host=name[0], port=name[1])
-
-
-def leave(listener: socket.socket, address: Address) -> None:
-    """Closes the socket that listens at the address, and removes its file."""
-    listener.close()
-    if address.socket:
-        Path(address.socket).unlink(missing_ok=True)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((address.host, address.port))
 
 
 def _make_room(path: Path) -> None:

@@ -31,7 +31,7 @@ from duly.scheduler.embedded import Scheduler
 from duly.scheduler.errors import SchedulerClosed
 from duly.scheduler.execution import Attempt
 from duly.scheduler.explanations import RunFacts, facts_of
-from duly.service.api.addresses import Address, address_of, leave, listen, parse_address
+from duly.service.api.addresses import Listener
 from duly.service.api.app import HEADERS, JSON, Endpoint, Gate, make_app
 from duly.service.api.bounds import Bounds, Bucket
 from duly.service.api.openrpc import description
@@ -64,18 +64,18 @@ _log: Final = logging.getLogger("duly.service.api")
 class Server:
     """Serves a host, or a scheduler, to clients and to those who watch. Open it with `Server.open`."""
 
-    def __init__(self, service: Service, listener: socket.socket) -> None:
-        self.address: Final = address_of(listener)
+    def __init__(self, service: Service, listener: Listener) -> None:
+        self.address: Final = listener.address
         """Where it listens, in the notation that a `Client` takes: `str(address)`."""
         self._listener = listener
-        self._uvicorn = _Uvicorn(service, listener)
+        self._uvicorn = _Uvicorn(service, listener.socket)
         self._thread = threading.Thread(target=self._uvicorn.serve_here, name="duly service", daemon=True)
 
     @classmethod
     def open(  # noqa: PLR0913 - what a service may settle
         cls,
         served: Watched | Scheduler,
-        address: str,
+        address: str | Listener,
         *,
         token_file: Path | str | None = None,
         bounds: Bounds | None = None,
@@ -83,19 +83,19 @@ class Server:
         schedule_labels: int = 0,
         disk: TimedDisk | None = None,
     ) -> Self:
-        """Serves at `address` (`HOST:PORT`, `:PORT` or `unix:PATH`) until it is closed.
+        """Serves at `address` (`HOST:PORT`, `:PORT` or `unix:PATH`, or a listener that was opened before) until it is
+        closed, the listener with it.
 
         Clients need the token in `token_file`, which is made if it is not there; without one there is no
         administration, only health and metrics. `words` says entries in words, for the status page; `schedule_labels`
         is how many schedules have metrics of their own; `disk`, which the scheduler was opened with, measures fsyncs.
         Raises OSError, DefinitionError.
         """
-        where = parse_address(address)
         token = None if token_file is None else ensure_token(token_file)
         watched = Alone(served) if isinstance(served, Scheduler) else served
         service = Service(watched, token, bounds or Bounds(), words=words, schedule_labels=schedule_labels, disk=disk)
-        server = cls(service, listen(where))
-        server._begin(where)
+        server = cls(service, Listener.open(address) if isinstance(address, str) else address)
+        server._begin()
         return server
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Server:
         if self._thread.is_alive():
             self._uvicorn.leave()
             self._thread.join(GRACE + 5)
-        leave(self._listener, self.address)
+        self._listener.close()
 
     def __enter__(self) -> Self:
         return self
@@ -113,10 +113,10 @@ class Server:
     ) -> None:
         self.close()
 
-    def _begin(self, address: Address) -> None:
-        if not address.is_local:
+    def _begin(self) -> None:
+        if not self.address.is_local:
             _log.warning(
-                "%s is reached from other machines, without encryption: put a proxy with TLS before it", address
+                "%s is reached from other machines, without encryption: put a proxy with TLS before it", self.address
             )
         self._thread.start()
         self._uvicorn.is_up.wait(30)

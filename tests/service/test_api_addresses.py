@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
@@ -14,7 +15,7 @@ import pytest
 
 from duly import Cron, DefinitionError, Scheduler
 from duly.service import Client, Server, ServiceRefused, ServiceUnreachable, Unauthorized
-from duly.service.api.addresses import Address, parse_address
+from duly.service.api.addresses import Address, Listener, parse_address
 from tests.service.serving import GENEROUS, Served, serving
 
 DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
@@ -71,6 +72,27 @@ def test_a_socket_is_its_owners_alone_and_a_dead_one_gives_way(scheduler: Schedu
     path.write_text("a file", encoding="ascii")
     with pytest.raises(FileExistsError):
         Server.open(scheduler, f"unix:{path}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
+def test_a_listener_that_ends_leaves_the_socket_of_the_next_one(tmp_path: Path):
+    path = tmp_path / "d.sock"
+    first = Listener.open(f"unix:{path}")
+    first.socket.close()  # it ends: nobody listens, and its file is still there
+    with Listener.open(f"unix:{path}"):
+        first.close()
+        assert path.exists()
+    assert not path.exists()
+
+
+def test_what_connects_before_it_is_served_is_answered_then(scheduler: Scheduler):
+    listener = Listener.open("127.0.0.1:0")
+    with Client(str(listener.address)) as client, ThreadPoolExecutor() as others:
+        asked = others.submit(client.digest)
+        with pytest.raises(TimeoutError):
+            asked.result(0.2)
+        with Server.open(scheduler, listener), pytest.raises(Unauthorized):
+            asked.result(30)
 
 
 def test_a_client_says_what_is_wrong_with_the_service(served: Served):

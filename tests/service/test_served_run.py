@@ -113,6 +113,7 @@ def test_what_cannot_be_served_is_refused(options: list[str], code: int, words: 
     (tmp_path / "open").chmod(0o644)
     world.run(*options)
     assert (world.started[-1].ends(), bool(world.started[-1].said(words))) == (code, True)
+    assert not (world.folder / "j").exists()
 
 
 def test_an_address_that_is_taken_is_refused_before_anything_runs(world: World):
@@ -121,3 +122,4 @@ def test_an_address_that_is_taken_is_refused_before_anything_runs(world: World):
         running = serve(world, f"127.0.0.1:{taken.getsockname()[1]}")
         assert running.ends() == 3
     assert not running.said("run", "started")
+    assert not (world.folder / "j").exists()
