@@ -1,0 +1,16 @@
+"""Mutants of the service: who is let in, what a request may take, and where it listens; each with tests that must notice it."""
+
+from __future__ import annotations
+
+from tests.mutation import Mutant
+
+HERE = "tests/service"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a listener removes what took its place",
+        "duly.service.api.addresses",
+        (("if self._file is not None and _identity(self.address) == self._file:", "if self._file is not None:"),),
+        (f"{HERE}/test_api_addresses.py::test_a_listener_that_ends_leaves_the_socket_of_the_next_one",),
+    ),
+)
