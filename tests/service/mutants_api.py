@@ -1,4 +1,4 @@
-"""Mutants of the service: who is let in, what a request may take, and where it listens; each with tests that must notice it."""
+"""Mutants of the service: its door, what a request may take, and where it listens; each with tests that notice it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of the host: its loop, its results, its ending, and the journal that comes back; each with tests that must notice it."""
+"""Mutants of the host: its loop, results, ending, and the journal that comes back; each with tests that notice it."""
 
 from __future__ import annotations
 
