@@ -9,21 +9,21 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
 from duly.journal.entries import Json
 from duly.scheduler.decisions.runs import Result
 from duly.service.accounts import Account, account_of
+from duly.service.outliving import GroupActivity, note_of
 from duly.service.output import Keeper, RunFiles
-from duly.service.processes import Process, is_alive, process_of, signal_group, wait_for_end
-from duly.service.work import Activity, Report, Work
+from duly.service.processes import process_of, signal_group
+from duly.service.work import Report, Work
 
 INTERRUPTED: Final = 75
 """The exit code that says: stopped, and able to go on from the checkpoint."""
@@ -39,10 +39,6 @@ Note = Callable[[int, Json], None]
 
 class CommandFailed(Exception):
     """A command that ended with another exit code than 0 and 75, was killed, or could not be begun."""
-
-
-class OutlivedItsHost(Exception):
-    """A command whose host died before it, so that nobody saw how it ended."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -69,26 +65,6 @@ class CommandOf(msgspec.Struct, frozen=True):
     """A handler that makes a command of each work, for example of the run's input."""
 
     build: Callable[[Work], Command]
-
-
-class GroupActivity(Activity):
-    """A command in a process group of its own."""
-
-    killable = True
-
-    def ask_to_stop(self) -> None:
-        """SIGTERM to the group."""
-        super().ask_to_stop()
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """SIGKILL to the group."""
-        super().kill()
-        self._signal(signal.SIGKILL)
-
-    @abstractmethod
-    def _signal(self, number: signal.Signals) -> None:
-        """Sends it to the group, if the group is still the command's."""
 
 
 class CommandActivity(GroupActivity):
@@ -218,59 +194,6 @@ class CommandActivity(GroupActivity):
         if len(text) > LONGEST_CHECKPOINT:
             raise CommandFailed(f"interrupted (exit code 75), with a checkpoint over {LONGEST_CHECKPOINT:,} characters")
         return text or None
-
-
-class AdoptedActivity(GroupActivity):
-    """A command that a dead host began, and that still runs."""
-
-    adopted = True
-
-    def __init__(self, work: Work, report: Report, process: Process, log: Path | None, keeper: Keeper) -> None:
-        super().__init__(work, report)
-        self._process = process
-        self._log = log
-        self._keeper = keeper
-
-    def begin(self) -> None:
-        """Watches it, in a thread."""
-        Thread(target=self._watch, name=f"duly run {self.work.run.id}", daemon=True).start()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if is_alive(self._process):
-            signal_group(self._process.pid, number)
-
-    def _watch(self) -> None:
-        if self._log is not None:
-            self._keeper.watch(self._log)
-        wait_for_end(self._process)
-        if self._log is not None:
-            self._keeper.leave(self._log)
-            RunFiles(self._log.parent, self._log.name.removesuffix(".log")).clean()
-        self.report(self.work.failed(OutlivedItsHost("it outlived its host, and has ended; nobody saw its exit code")))
-
-
-def note_of(pid: int, process: Process | None, attempt_id: int | None, log: Path) -> dict[str, Json]:
-    """What is noted of a command's process."""
-    return {
-        "process": pid,
-        "group": pid,
-        "started": None if process is None else process.started,
-        "attempt": attempt_id,
-        "output": str(log.absolute()),
-    }
-
-
-def noted(notes: tuple[Json, ...], attempt_id: int | None) -> tuple[Process, Path | None] | None:
-    """The process that the newest note tells of, if it is one of this attempt, and where its output goes."""
-    for note in reversed(notes):
-        if not isinstance(note, dict) or "process" not in note:
-            continue
-        told = cast("dict[str, Json]", note)
-        pid, started, output = told["process"], told.get("started"), told.get("output")
-        if told.get("attempt") != attempt_id or type(pid) is not int or not isinstance(started, str):
-            return None
-        return Process(pid, started), Path(output) if isinstance(output, str) else None
-    return None
 
 
 def describe_exit(code: int) -> str:

@@ -14,7 +14,7 @@ from duly.projections import Run
 from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, Result, StillRunning
 from duly.scheduler.reconciling import EvidenceSource
 from duly.service.at_work import AtWork
-from duly.service.commands import noted
+from duly.service.outliving import noted
 from duly.service.processes import Process, is_alive
 
 

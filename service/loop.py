@@ -33,10 +33,10 @@ from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
 from duly.scheduler.wording import describe_value
 from duly.service.at_work import AtWork, Cancelled
-from duly.service.commands import AdoptedActivity
 from duly.service.events import Began, Closed, Draining, Ended, Event, JournalFailed, Observer, Opened, Polled, Warned
 from duly.service.handlers import Handler, Workshop
 from duly.service.knowledge import Knowledge
+from duly.service.outliving import AdoptedActivity
 from duly.service.output import Outputs
 from duly.service.work import Work
 

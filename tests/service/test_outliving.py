@@ -18,7 +18,7 @@ import pytest
 from duly import Completed, Run, Scheduler, StillRunning
 from duly.projections import replay
 from duly.service import Command, Host
-from duly.service.commands import note_of
+from duly.service.outliving import note_of
 from duly.service.processes import Process, process_of
 from tests.service.hosting import outcomes, running, until
 
