@@ -4,7 +4,8 @@ Rules kept here:
 - what was read once is not read again: a look at a journal in which nothing happened costs a handful of system calls,
   however long the journal is;
 - nothing is handed on before it is known to be durable. What was read and is not waits here; if a crash took it and
-  another line came to stand in its place, it is dropped, and the journal is read anew.
+  another line came to stand in its place, it is dropped, and the journal is read anew;
+- entries that were archived in the meantime are read where they are archived.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from duly.journal.disk import Disk
-from duly.journal.errors import UnconfirmedGone
+from duly.journal.errors import JournalArchived, UnconfirmedGone
 from duly.journal.reader import Line, Reader, Record
 
 
@@ -32,7 +33,7 @@ class Following:
         """What has become durable since the last call."""
         try:
             yield from self._look()
-        except UnconfirmedGone:
+        except (UnconfirmedGone, JournalArchived):  # a new reader knows the archive
             self._waiting.clear()
             self._reader = Reader(self._path, disk=self._disk)
             yield from self._look()

@@ -9,11 +9,11 @@ an index, over those that concern the schedule.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.explanations import Explanation
-from duly.scheduler.instants import require_aware
+from duly.scheduler.instants import require_utc
 from duly.scheduler.judging import judged
 from duly.scheduler.lookups import Record, told
 from duly.scheduler.sources import SourceFactory
@@ -48,8 +48,8 @@ def explain_all(  # noqa: PLR0913 - what an explanation rests on
     through: int | None = None,
 ) -> tuple[Explanation, ...]:
     """`explain` for many instants of one schedule, in one pass over the record."""
-    asked = [require_aware(instant).astimezone(UTC) for instant in instants]
-    given = require_aware(now, "now").astimezone(UTC) if now is not None else None
+    asked = [require_utc(instant) for instant in instants]
+    given = require_utc(now, "now") if now is not None else None
 
     def tell(story: Story, schedule: ScheduleState) -> tuple[Explanation, ...]:
         judged_at = story.setting.last_at if given is None else given

@@ -48,6 +48,16 @@ def require_aware(instant: object, field: str = "instant") -> datetime:
     return instant
 
 
+def require_utc(instant: object, field: str = "instant") -> datetime:
+    """`instant` in UTC, if it is an aware datetime that has one; otherwise a `DefinitionError` that names `field`."""
+    aware = require_aware(instant, field)
+    try:
+        return aware.astimezone(UTC)
+    except OverflowError:  # in the first or the last hours of what a datetime can be
+        remedy = "Give an instant in 1972 to 2100."
+        raise DefinitionError(field, instant, "lies outside of what is supported", remedy) from None
+
+
 def instant_at(stamp: int) -> datetime:
     """The UTC datetime of a Unix time in whole seconds."""
     if stamp >= 0:

@@ -22,7 +22,7 @@ from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.errors import DefinitionError, TriggerError
 from duly.scheduler.explanations import Explanation, rule_of_cover, rule_of_skip
-from duly.scheduler.instants import require_aware
+from duly.scheduler.instants import require_utc
 from duly.scheduler.judging import judged
 from duly.scheduler.reports import (
     BIN_WIDTHS,
@@ -78,7 +78,7 @@ def report_data(  # noqa: PLR0913 - each narrows the report
     DefinitionError for naive instants and a window that ends before it begins, and the journal's errors.
     """
     window = _window(since, until)
-    judged_at = None if now is None else require_aware(now, "now").astimezone(UTC)
+    judged_at = None if now is None else require_utc(now, "now")
     reporting = _Reporting(journal, window, schedules, judged_at, sources or {}, most_shown)
     try:
         return reporting.report()
@@ -88,8 +88,8 @@ def report_data(  # noqa: PLR0913 - each narrows the report
 
 
 def _window(since: datetime | None, until: datetime | None) -> Window:
-    begin = None if since is None else require_aware(since, "since").astimezone(UTC)
-    end = None if until is None else require_aware(until, "until").astimezone(UTC)
+    begin = None if since is None else require_utc(since, "since")
+    end = None if until is None else require_utc(until, "until")
     if begin is not None and end is not None and end < begin:
         raise DefinitionError("until", until, "lies before since", "Swap the two.")
     return Window(begin, end)

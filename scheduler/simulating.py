@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -34,7 +34,7 @@ from duly.scheduler.decisions.questions import Answer, AskTarget, Question, Targ
 from duly.scheduler.definitions import DefinitionFields, check_count, check_schedule_id, parse_definition
 from duly.scheduler.durations import Durations
 from duly.scheduler.errors import DefinitionError
-from duly.scheduler.instants import in_range, require_aware
+from duly.scheduler.instants import in_range, require_utc
 from duly.scheduler.lives import Lives, imagined
 from duly.scheduler.outcomes import Outcomes
 from duly.scheduler.sources import SourceFactory
@@ -233,7 +233,7 @@ def _opening(at: datetime, task_slots: int) -> JournalOpened:
 
 
 def _checked(instant: datetime, name: str) -> datetime:
-    utc = require_aware(instant, name).astimezone(UTC)
+    utc = require_utc(instant, name)
     if not in_range(utc):
         raise DefinitionError(name, instant.isoformat(), "lies outside of 1972 … 2100", "Give an instant within.")
     return utc

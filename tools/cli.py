@@ -56,6 +56,8 @@ REMEDIES = {
     errno.EIO: "Look at the system's log: the disk may be failing.",
     errno.EMFILE: "Allow more open files (ulimit -n).",
     errno.ENAMETOOLONG: "Name a shorter path.",
+    errno.EADDRINUSE: "Somebody serves there already: stop that, or name another address.",
+    errno.EADDRNOTAVAIL: "Name an address of this machine.",
 }
 """What to do about an error of the operating system, where checking the path is not it."""
 

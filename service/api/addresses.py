@@ -6,6 +6,7 @@ nobody listens on any more gives way to the next; a listener that ends removes i
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -19,7 +20,10 @@ import msgspec
 
 from duly.scheduler.errors import DefinitionError
 
-BACKLOG = 256
+BACKLOG: Final = 100
+"""How many connections wait to be let in."""
+PROBED: Final = 1.0
+"""Seconds in which somebody who listens lets a connection in."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -82,9 +86,9 @@ class Listener:
             _bind(listening, where)
             listening.listen(BACKLOG)
             return cls(listening)
-        except BaseException:
+        except OSError as error:
             listening.close()
-            raise
+            raise OSError(error.errno, error.strerror, str(where)) from None
 
     def close(self) -> None:
         """Ends it, and removes its file, unless another has taken the place. Closing again does nothing."""
@@ -128,6 +132,7 @@ def _make_room(path: Path) -> None:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise FileExistsError(f"{path} is there, and no socket: choose another name")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            if probe.connect_ex(str(path)) == 0:
-                raise OSError(f"{path}: somebody listens there already")
+            probe.settimeout(PROBED)
+            if probe.connect_ex(str(path)) not in (errno.ECONNREFUSED, errno.ENOENT):  # a full one is somebody's, too
+                raise OSError(errno.EADDRINUSE, "somebody listens there already", str(path))
         path.unlink()

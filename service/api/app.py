@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
 import anyio
@@ -38,26 +39,42 @@ class Gate:
         self._bounds = bounds
         self._guesses = Bucket(bounds.guesses, bounds.guesses)
         self._threads: anyio.CapacityLimiter | None = None
+        self._pending = 0
 
     async def __call__(self, request: Request) -> Response:
         """Answers a request."""
         try:
             self._admit(request)
-            reply = await self._reply(await self._arrived(request))
+            with self._place():
+                reply = await self._reply(await self._arrived(request))
         except _TurnedAway as turned:
             return turned.response
         except ClientDisconnect:
             return Response(status_code=400)
         return Response(status_code=204) if reply is None else Response(reply, media_type=JSON, headers=HEADERS)
 
+    @contextmanager
+    def _place(self) -> Generator[None]:
+        """A place among the requests that are being answered. Raises _TurnedAway if there is none."""
+        if self._pending >= self._bounds.pending:
+            raise _TurnedAway(503, f"{self._pending} requests are being answered: nothing was done", 1.0)
+        self._pending += 1
+        try:
+            yield
+        finally:
+            self._pending -= 1
+
     def _admit(self, request: Request) -> None:
         """Checks who asks. Raises _TurnedAway."""
         if self._token is None:
             raise _TurnedAway(403, "the administration is off: start the service with a token file")
-        if not self._token.opens(request.headers.get("authorization", "")):
+        given = request.headers.get("authorization", "")
+        if not self._token.opens(given):
             wait = self._guesses.take()
             if wait:
                 raise _TurnedAway(429, "too many requests without the token", wait)
+            if given:
+                raise _TurnedAway(401, "the token is not this service's")
             raise _TurnedAway(401, "this needs the header Authorization: Bearer …, with the service's token")
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise _TurnedAway(415, f"send {JSON}")
@@ -99,7 +116,7 @@ class _TurnedAway(Exception):
             headers["WWW-Authenticate"] = "Bearer"
         if wait:
             headers["Retry-After"] = str(math.ceil(wait))
-        error = {"code": refusals.INVALID_REQUEST, "message": words}
+        error = {"code": refusals.NOT_LET_IN if wait else refusals.INVALID_REQUEST, "message": words}
         content = {"jsonrpc": "2.0", "error": error, "id": None}
         self.response = JSONResponse(content, status_code=status, headers=headers)
 

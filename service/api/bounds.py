@@ -11,15 +11,18 @@ from threading import Lock
 
 import msgspec
 
+from duly.scheduler.errors import DefinitionError
+
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """What a server bears.
 
     A request has at most `body` bytes, nested `depth` deep, with `batch` calls; after `reply` bytes of its reply, the
-    calls that are left are refused. A body arrives within `arrival` seconds. In the long run, `rate` calls a second are
-    answered, and `burst` at once; of wrong tokens, `guesses` a second; of metrics, `scrapes`. A list is told in pieces
-    of at most `listed`.
-    At most `connections` are open, and `threads` calls are made at once.
+    calls that are left are refused. Its head arrives within `arrival` seconds, and so does its body. In the long run,
+    `rate` calls a second are answered, and `burst` at once; of wrong tokens, `guesses` a second; of metrics, `scrapes`.
+    A list is told in pieces of at most `listed` items and about `reply` bytes. At most `connections` are open. Of
+    requests with the token, `pending` are being answered, so that there is room for those who watch, and `threads` make
+    their calls at once. Raises DefinitionError for what is not greater than 0.
     """
 
     body: int = 1 << 20
@@ -33,7 +36,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     scrapes: float = 20.0
     listed: int = 1_000
     connections: int = 200
+    pending: int = 150
     threads: int = 8
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value: object = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+                raise DefinitionError(f"bounds.{name}", value, "is no bound", "Give a number greater than 0.")
 
 
 class Bucket:

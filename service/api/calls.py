@@ -2,7 +2,8 @@
 
 Rules:
 - a call is repeated only if it cannot take effect twice: it is a question, it has a `request` key, or it was certainly
-  not made (no connection, too many requests);
+  not made (no connection, too many requests); what a proxy says of a service that it cannot reach is no such certainty;
+- what may be repeated is, too, until the host has opened a journal again that failed;
 - a keyed method gets a key for each call, if the caller gives none, so that it takes effect once over all repetitions,
   also across a restart of the server;
 - what was neither answered nor certainly not made raises ServiceUnreachable with `indeterminate`.
@@ -13,20 +14,23 @@ from __future__ import annotations
 import inspect
 import secrets
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from duly.journal.errors import Error, JournalPoisoned
+from duly.journal.errors import Error, JournalError, JournalPoisoned
 from duly.scheduler.errors import DefinitionError
 from duly.service.api.methods import METHODS, Method
-from duly.service.api.refusals import Refusal, error_of
+from duly.service.api.refusals import CODES, NOT_LET_IN, Refusal, error_of
 from duly.service.api.rpc import Listing
 from duly.service.api.wire import Sources, obtained, plain, sent
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
+REOPENING: Final = (CODES[JournalError], CODES[JournalPoisoned])
+"""What is answered from when the journal failed until the host has opened it again."""
 
 
 class ServiceError(Error):
@@ -139,18 +143,30 @@ def exchange(
         raise DefinitionError("params", "…", f"cannot be sent: {error}", "Give what is JSON.") from None
     until = patience.now() + patience.seconds
     pause = FIRST_PAUSE
-    made = False
+    doubt: Answer = None  # the answer after which it may have been made
     while True:
-        answer = yield Send(body)
-        made = made or (isinstance(answer, Lost) and answer.made)
+        answer = _meant((yield Send(body)))
         wait = _repetition(answer, repeatable)
         if wait is None:
-            return _result(answer, made)
+            return _result(answer)
+        if doubt is None and _may_be_made(answer):
+            doubt = answer
         wait = max(wait, pause)
         if patience.now() + wait > until:
-            return _result(answer, made)
+            return _result(doubt or answer)
         yield Pause(wait)
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _meant(answer: Answer) -> Answer:
+    """The answer, or what a proxy says of it."""
+    match answer:
+        case Received(status=503, body=body) if _code(body) == NOT_LET_IN:
+            return answer
+        case Received(status=502 | 503 | 504 as status):
+            return Lost(f"a proxy answers with HTTP status {status}", made=True)
+        case _:
+            return answer
 
 
 def _repetition(answer: Answer, repeatable: bool) -> float | None:
@@ -160,15 +176,28 @@ def _repetition(answer: Answer, repeatable: bool) -> float | None:
             return 0.0 if repeatable or not made else None
         case Received(status=HTTPStatus.TOO_MANY_REQUESTS | HTTPStatus.SERVICE_UNAVAILABLE, wait=wait):
             return wait
-        case Received(status=HTTPStatus.OK, body=body) if repeatable and isinstance(_told(body), JournalPoisoned):
-            return 0.0  # the host opens it again
+        case Received(status=HTTPStatus.OK, body=body) if repeatable and _code(body) in REOPENING:
+            return 0.0
         case _:
             return None
 
 
-def _told(body: bytes) -> Error | None:
-    refusal = _decoded(body).error
-    return None if refusal is None else error_of(refusal)
+def _may_be_made(answer: Answer) -> bool:
+    match answer:
+        case Lost(made=made):
+            return made
+        case Received(status=HTTPStatus.OK, body=body):
+            return _code(body) == CODES[JournalPoisoned]
+        case _:
+            return False
+
+
+def _code(body: bytes) -> int | None:
+    """The code of the error that it tells, or None."""
+    with suppress(ServiceRefused):
+        refusal = _decoded(body).error
+        return None if refusal is None else refusal.code
+    return None
 
 
 def _decoded(body: bytes) -> _Reply:
@@ -178,9 +207,9 @@ def _decoded(body: bytes) -> _Reply:
         raise ServiceRefused("what answers is no service of duly", hint="Look at the address") from None
 
 
-def _result(answer: Answer, made: bool) -> msgspec.Raw:
+def _result(answer: Answer) -> msgspec.Raw:
     match answer:
-        case Lost(why=why):
+        case Lost(why=why, made=made):
             hint = "Ask what became of it before it is done again" if made else "It was not done: try again"
             raise ServiceUnreachable(f"the service does not answer: {why}", indeterminate=made, hint=hint)
         case Received(status=HTTPStatus.OK, body=body):

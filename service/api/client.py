@@ -20,6 +20,7 @@ import httpx2
 import msgspec
 
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.errors import DefinitionError
 from duly.scheduler.sources import SourceFactory
 from duly.service.api.addresses import parse_address
 from duly.service.api.calls import (
@@ -83,12 +84,12 @@ class _Connection(ABC):
         the host's own. Raises DefinitionError, OSError."""
         self._address = parse_address(address)
         chosen = read_token(token_file) if token_file is not None else None if token is None else Token(token)
-        self._patience = Patience(patience.total_seconds(), time.monotonic)
+        self._patience = Patience(_seconds("patience", patience), time.monotonic)
         self._actor = actor
         self._sources = dict(sources or {})
         self._options: dict[str, Any] = {
             "base_url": self._address.url,
-            "timeout": timeout.total_seconds(),
+            "timeout": _seconds("timeout", timeout),
             "headers": {} if chosen is None else {"Authorization": chosen.header},
         }
         self._limits = httpx2.Limits(keepalive_expiry=IDLE)
@@ -273,6 +274,15 @@ class AsyncClient(_Connection):
 
 
 _HEADERS = {"Content-Type": "application/json"}
+
+
+def _seconds(field: str, duration: object) -> float:
+    if not isinstance(duration, timedelta):
+        remedy = f"Write timedelta(seconds={duration})." if isinstance(duration, int | float) else "Give a timedelta."
+        raise DefinitionError(field, duration, "is no timedelta", remedy)
+    if duration < timedelta():
+        raise DefinitionError(field, duration, "is negative", "Give a timedelta of 0 or more.")
+    return duration.total_seconds()
 
 
 def _received(response: httpx2.Response) -> Received:

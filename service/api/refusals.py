@@ -53,6 +53,8 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 REPLY_TOO_LARGE: Final = -32001
 """The reply to a batch grew too long: this call of it was not made."""
+NOT_LET_IN: Final = -32002
+"""There are too many requests: this one was not looked at. The same one may be let in later."""
 
 CODES: Final = MappingProxyType(
     {

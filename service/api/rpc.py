@@ -8,7 +8,7 @@ is logged and tells nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from duly.journal.entries import Json
 from duly.journal.errors import Error, JournalError
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import DefinitionError
+from duly.scheduler.errors import DefinitionError, SchedulerError
 from duly.scheduler.execution import Attempt
 from duly.service.api import refusals
 from duly.service.api.bounds import Bounds, Bucket, is_deeper
@@ -27,11 +27,18 @@ from duly.service.api.wire import plain, received_fields
 T = TypeVar("T")
 ACTOR: Final = "api"
 """Who is named in the record, if a caller does not say who he is."""
+REPORTS: Final = frozenset({"start", "complete", "fail", "interrupt", "report"})
+"""What is told of a run by whoever executes it."""
 _log: Final = logging.getLogger("duly.service.api")
 
 
 class Served(Protocol):
     """What is administered: a `Host`, or a Scheduler in its wrapper."""
+
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """The runs that it is executing."""
+        ...
 
     def ask(self, question: Callable[[Scheduler], T]) -> T:
         """Asks, or tells, the scheduler something."""
@@ -59,7 +66,7 @@ class _Refused(Exception):
 class Listing(msgspec.Struct, frozen=True):
     """A piece of a list, and what to give as `after` for the next piece, or None at the end."""
 
-    items: tuple[Any, ...]
+    items: Sequence[Any]
     next: str | int | None
 
 
@@ -119,8 +126,9 @@ class Dispatcher:
     def _answer(self, call: object, *, full: bool = False) -> bytes | None:
         """The answer to one call; None to a notification."""
         asked = cast("dict[str, object]", call) if isinstance(call, dict) else {}
-        if not _is_call(asked):
-            words = 'a call is {"jsonrpc": "2.0", "method": …, "params": …, "id": …}'
+        problem = _problem_of(call)
+        if problem:
+            words = f'{problem}: a call is {{"jsonrpc": "2.0", "method": …, "params": …, "id": …}}'
             return _encoded(_id_of(asked), Refusal(refusals.INVALID_REQUEST, words))
         try:
             if full:
@@ -143,6 +151,8 @@ class Dispatcher:
             arguments["actor"] = arguments.get("actor") or ACTOR
         if method.name == "resume":
             return self._served.resume(cast("int", arguments["run_id"]))
+        if method.name in REPORTS:
+            self._check_reports(arguments)
         spread = cast("tuple[object, ...]", arguments.pop(method.spread, ())) if method.spread else ()
         if method.listing:
             return self._listed(method, arguments)
@@ -155,22 +165,51 @@ class Dispatcher:
         # One more than is told, so as to know whether there is more.
         asked = arguments | {"limit": limit + 1 if limit > 0 else limit}
         found = self._served.ask(lambda scheduler: getattr(scheduler, method.name)(**asked))
-        return Listing(found[:limit], found[limit - 1].id if len(found) > limit else None)
+        told = self._fitting(found[:limit])
+        return Listing(told, found[len(told) - 1].id if len(found) > len(told) else None)
+
+    def _fitting(self, items: Sequence[object]) -> list[msgspec.Raw]:
+        """As many of the items, encoded, as a reply has room for, and one at least."""
+        told: list[msgspec.Raw] = []
+        room = self._bounds.reply
+        for item in items:
+            encoded = msgspec.json.encode(item, enc_hook=plain)
+            room -= len(encoded)
+            if room < 0 and told:
+                break
+            told.append(msgspec.Raw(encoded))
+        return told
+
+    def _check_reports(self, arguments: dict[str, object]) -> None:
+        """Raises SchedulerError for a run that the host is executing: it would be told two things of it."""
+        named = cast("tuple[Any, ...]", arguments.get("run_ids", arguments.get("results", ())))
+        runs = {arguments.get("run_id"), *(one if isinstance(one, int) else one.run_id for one in named)}
+        for run_id in runs.intersection(self._served.at_work):
+            words = f"the host is executing run {run_id}, and reports it itself"
+            raise SchedulerError(words, run_id=cast("int", run_id), hint="To end it for good, abandon it")
 
     def _check_limit(self, limit: object) -> None:
         if isinstance(limit, int) and limit > self._bounds.listed:
             raise DefinitionError("limit", limit, "is too much for one reply", f"Ask for {self._bounds.listed:,}.")
 
 
-def _is_call(known: dict[str, object]) -> bool:
-    return (
-        known.get("jsonrpc") == "2.0"
-        and isinstance(known.get("method"), str)
-        and isinstance(known.get("params", {}), dict | list)
-        and isinstance(known.get("id"), str | int | float | None)
-        and not isinstance(known.get("id"), bool)
-        and not known.keys() - {"jsonrpc", "method", "params", "id"}
-    )
+def _problem_of(call: object) -> str:
+    """Why this is no call, or nothing if it is one."""
+    if not isinstance(call, dict):
+        return "this is no object"
+    known = cast("dict[str, object]", call)
+    unknown = known.keys() - {"jsonrpc", "method", "params", "id"}
+    call_id = known.get("id")
+    problems = {
+        f"the member {min(unknown, default='')[:100]!r} is unknown": bool(unknown),
+        'jsonrpc is not "2.0"': known.get("jsonrpc") != "2.0",
+        "method is no string": not isinstance(known.get("method"), str),
+        "params is neither an object nor an array": not isinstance(known.get("params", {}), dict | list),
+        "id is neither a string nor a number": (
+            isinstance(call_id, bool) or not isinstance(call_id, str | int | float | None)
+        ),
+    }
+    return next((words for words, holds in problems.items() if holds), "")
 
 
 def _id_of(call: dict[str, object]) -> Json:
@@ -211,10 +250,16 @@ def _parameters(method: Method, params: object) -> msgspec.Struct:
 def _invalid(method: Method, given: dict[str, object], words: str) -> tuple[int, str, dict[str, Json] | None]:
     problem, _, place = words.partition(" - at `$")
     field = place.strip(".`").split(".")[0].split("[")[0]
-    if not field:  # it is about a name: "... missing required field `x`", "... unknown field `x`"
-        field = problem.rpartition(" `")[2].rstrip("`") if problem.endswith("`") else "params"
     remedy = f"{method.name} takes: {', '.join(method.parameters.__struct_fields__) or 'nothing'}."
-    error = DefinitionError(field, given.get(field), f"is refused: {problem}", remedy)
+    if field:
+        error = DefinitionError(field, given.get(field), f"is refused: {problem}", remedy)
+    else:  # it is about a name: "… missing required field `x`", "… unknown field `x`"
+        field = problem.rpartition(" `")[2].rstrip("`") if problem.endswith("`") else "params"
+        error = DefinitionError(field, given.get(field), f"is refused: {problem}", remedy)
+        if field in given:
+            error.message = f"{field} is no parameter of {method.name}"
+        elif field != "params":
+            error.message = f"{field} is missing"
     refusal = refusal_of(error, refusals.INVALID_PARAMS)
     return refusal.code, refusal.message, refusal.data
 

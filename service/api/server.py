@@ -28,12 +28,13 @@ from duly import __version__
 from duly.journal.entries import kind_of
 from duly.journal.errors import Error
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import SchedulerClosed
+from duly.scheduler.errors import SchedulerClosed, SchedulerError
 from duly.scheduler.execution import Attempt
 from duly.scheduler.explanations import RunFacts, facts_of
-from duly.service.api.addresses import Listener
+from duly.service.api.addresses import BACKLOG, Listener
 from duly.service.api.app import HEADERS, JSON, Endpoint, Gate, make_app
 from duly.service.api.bounds import Bounds, Bucket
+from duly.service.api.connections import Connection
 from duly.service.api.openrpc import description
 from duly.service.api.rpc import Dispatcher
 from duly.service.api.status import Status
@@ -56,6 +57,10 @@ POLICY: Final = (
 )
 SHOWN: Final = 100
 """How many runs a status tells of."""
+AT_ONCE: Final = 16
+"""How many connections are let in before the next look at those that are there."""
+COMING_UP: Final = 30
+"""Seconds for a server to come up."""
 GRACE: Final = 5
 """Seconds in which calls that are being made may end when the server closes."""
 _log: Final = logging.getLogger("duly.service.api")
@@ -119,7 +124,10 @@ class Server:
                 "%s is reached from other machines, without encryption: put a proxy with TLS before it", self.address
             )
         self._thread.start()
-        self._uvicorn.is_up.wait(30)
+        self._uvicorn.is_up.wait(COMING_UP)
+        if not self._uvicorn.started or self._uvicorn.fault is not None:
+            self.close()
+            raise OSError(f"{self.address} is not served: {self._uvicorn.fault or 'it did not come up'}")
 
 
 class Service:
@@ -137,6 +145,7 @@ class Service:
     ) -> None:
         self.bounds: Final = bounds
         self._watched = watched
+        self._resuming = threading.BoundedSemaphore(max(bounds.threads // 2, 1))
         recovery = watched.scheduler.recovery
         self._growing = Growing(watched.scheduler.path, after=recovery.replayed, words=words)
         self._metrics = Metrics(watched, schedules=schedule_labels, disk=disk)
@@ -149,6 +158,11 @@ class Service:
             gate, {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._measured, **_pages()}
         )
 
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """The runs that the host is executing."""
+        return self._watched.at_work
+
     def ask(self, question: Callable[[Scheduler], T]) -> T:
         """Asks, or tells, the scheduler something."""
         return self._watched.ask(question)
@@ -159,7 +173,14 @@ class Service:
             raise self._watched.failure
         if self._watched.state == "ready":
             raise SchedulerClosed("the host does not run yet", run_id=run_id, hint="Try again when it does")
-        return self._watched.resume(run_id)
+        if not self._resuming.acquire(blocking=False):  # or they would take the threads of all other calls
+            raise SchedulerError(
+                "others wait for the host already, to resume runs", run_id=run_id, hint="Try again soon"
+            )
+        try:
+            return self._watched.resume(run_id)
+        finally:
+            self._resuming.release()
 
     def description(self) -> object:
         """The OpenRPC document."""
@@ -236,7 +257,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 service.app,
-                http="h11",
+                http=type("Connection", (Connection,), {"bounds": service.bounds}),
                 loop="asyncio",
                 ws="none",
                 lifespan="off",
@@ -244,12 +265,14 @@ class _Uvicorn(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=service.bounds.connections,
+                backlog=AT_ONCE,
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=GRACE,
             )
         )
         self.is_up = threading.Event()
+        self.fault: Exception | None = None
+        """What it failed of."""
         self._socket = listener
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leaving = asyncio.Event()
@@ -257,7 +280,9 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Serves from here on."""
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_Faults())
         await super().startup(sockets)
+        self._socket.listen(BACKLOG)  # as many wait as before: uvicorn does not tell them from those it lets in at once
         self.is_up.set()
 
     async def main_loop(self) -> None:
@@ -277,7 +302,23 @@ class _Uvicorn(uvicorn.Server):
         """Serves on the calling thread until `should_exit`."""
         try:
             asyncio.run(self.serve([self._socket]))
-        except Exception:
-            _log.exception("the service ended; the host goes on")
+        except Exception as error:
+            self.fault = error
+            if self.started:
+                _log.exception("the service ended; the host goes on")
         finally:
             self.is_up.set()
+
+
+class _Faults:
+    """Logs what asyncio has to say; where it could let in nobody, for want of file descriptors, once a minute."""
+
+    def __init__(self) -> None:
+        self._quiet_until = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if "system resource" in str(context.get("message")):
+            if loop.time() < self._quiet_until:
+                return
+            self._quiet_until = loop.time() + 60
+        loop.default_exception_handler(context)

@@ -55,18 +55,39 @@ def read_token(path: Path | str) -> Token:
     with place.open("rb") as file:
         status = os.fstat(file.fileno())
         text = file.read(LONGEST + 2)
+    if os.name == "posix" and status.st_uid not in (0, os.geteuid()):
+        remedy = f"Write a new token to a file of your own: whoever owns {place} knows this one."
+        raise DefinitionError("token_file", str(place), f"belongs to the user {status.st_uid}", remedy)
     if os.name == "posix" and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         shown = oct(stat.S_IMODE(status.st_mode))
         raise DefinitionError(
             "token_file", str(place), f"has the mode {shown}: others can use it", f"Do: chmod 600 {place}"
         )
-    return Token(text.decode("utf-8", "replace").strip())
+    try:
+        return Token(text.decode("utf-8", "replace").strip())
+    except DefinitionError as error:
+        remedy = f"Remove it, and a service makes one; or write one: {error.remedy}"
+        raise DefinitionError("token_file", str(place), "holds no token", remedy) from None
 
 
 def ensure_token(path: Path | str) -> Token:
     """The token in the file, which is made with a new one if it is not there. Raises as `read_token` does."""
     with suppress(FileExistsError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _make(Path(path))
+    return read_token(path)
+
+
+def _make(place: Path) -> None:
+    """Makes the file, whole or not at all. Raises FileExistsError if it is there."""
+    if place.exists():
+        raise FileExistsError(place)
+    draft = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:  # noqa: PTH123 - of a descriptor
             file.write(f"{secrets.token_urlsafe(32)}\n")
-    return read_token(path)
+            file.flush()
+            os.fsync(file.fileno())
+        place.hardlink_to(draft)  # which replaces nothing
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,14 +1,14 @@
 """The record, as it grows: every new entry is told once to whoever listens, in order.
 
 Rules: what is told is durable and read from the journal, whoever made it; a journal that cannot be read now is read
-later, and nothing is left out.
+later, with a warning, and nothing is left out.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -24,6 +24,7 @@ from duly.journal.reader import Record
 Listener: TypeAlias = Callable[[Record], object]
 Words: TypeAlias = Callable[[Entry], str]
 KEPT: Final = 100
+_log: Final = logging.getLogger("duly.service")
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,7 @@ class Growing:
         self._listeners: list[Listener] = []
         self._newest: deque[Decision] = deque(maxlen=KEPT)
         self._lock = Lock()
+        self._problem = ""
 
     def listen(self, listener: Listener) -> None:
         """Tells this listener what comes from now on."""
@@ -52,11 +54,18 @@ class Growing:
 
     def look(self, *_event: object) -> None:
         """Reads what is new, and tells it. An observer of a host may be this."""
-        with self._lock, suppress(JournalError, OSError):  # what cannot be read now is read at the next look
-            for record in self._following.records():
-                self._newest.append(decision_of(record, self._words))
-                for listener in self._listeners:
-                    listener(record)
+        with self._lock:
+            try:
+                for record in self._following.records():
+                    self._newest.append(decision_of(record, self._words))
+                    for listener in self._listeners:
+                        listener(record)
+            except (JournalError, OSError) as error:  # what cannot be read now is read at a later look
+                if str(error) != self._problem:
+                    _log.warning("the record cannot be followed beyond #%d: %s", self._following.sequence, error)
+                self._problem = str(error)
+            else:
+                self._problem = ""
 
     def newest(self) -> tuple[Decision, ...]:
         """The newest entries, newest first."""

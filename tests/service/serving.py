@@ -10,10 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from duly import Scheduler
+from duly import Cron, Scheduler
 from duly.service import Bounds, Client, Server
 from duly.service.watching.watched import Watched
 
+HOURLY = Cron("0 * * * *", zone="UTC")
 SECRET = "a-token-that-nobody-guesses"  # noqa: S105 - it opens what tests serve
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import stat
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -13,26 +12,10 @@ from threading import Thread
 
 import pytest
 
-from duly import Cron, DefinitionError, Scheduler
+from duly import DefinitionError, Scheduler
 from duly.service import Client, Server, ServiceRefused, ServiceUnreachable, Unauthorized
 from duly.service.api.addresses import Address, Listener, parse_address
-from tests.service.serving import GENEROUS, Served, serving
-
-DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
-HOURLY = Cron("0 * * * *", zone="UTC")
-
-
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Generator[Scheduler]:
-    with Scheduler.open(tmp_path / "j") as scheduler:
-        scheduler.create("a", HOURLY, target="t")
-        yield scheduler
-
-
-@pytest.fixture
-def served(scheduler: Scheduler, tmp_path: Path) -> Generator[Served]:
-    with serving(scheduler, tmp_path, bounds=GENEROUS) as served:
-        yield served
+from tests.service.serving import Served, serving
 
 
 @pytest.mark.parametrize(

@@ -5,36 +5,16 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Generator
 from contextlib import suppress
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from duly import Cron, Scheduler
+from duly import Scheduler
 from duly.service.api.methods import METHODS
-from tests.service.serving import GENEROUS, SECRET, Reply, Served, call, post, serving
-
-DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
-HOURLY = Cron("0 * * * *", zone="UTC")
-
-
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Generator[Scheduler]:
-    with Scheduler.open(tmp_path / "j") as scheduler:
-        scheduler.create("a", HOURLY, target="t")
-        yield scheduler
-
-
-@pytest.fixture
-def served(scheduler: Scheduler, tmp_path: Path) -> Generator[Served]:
-    with serving(scheduler, tmp_path, bounds=GENEROUS) as served:
-        yield served
-
+from tests.service.serving import SECRET, Reply, Served, call, post
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -103,9 +83,7 @@ NO_HTTP = [b"POST /rpc HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000, b"\r\n" * 50
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.binary(max_size=400) | st.sampled_from([b"POST /rpc HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000, b"\r\n" * 50])
-)
+@given(st.binary(max_size=400) | st.sampled_from(NO_HTTP))
 def test_whoever_speaks_no_http_harms_nobody_else(served: Served, sent: bytes):
     host, _, port = served.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:

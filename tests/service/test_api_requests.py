@@ -8,38 +8,23 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duly import Cron, DefinitionError, Error, Scheduler
+from duly import DefinitionError, Error, Scheduler
 from duly.journal import read
 from duly.journal.entries import kind_of
 from duly.service import Bounds, Client, Server
 from duly.service.api.bounds import Bucket
 from duly.service.api.methods import METHODS
 from duly.service.api.tokens import Token, ensure_token, read_token
-from tests.service.serving import GENEROUS, SECRET, Served, call, post, request, serving, write_token
+from tests.service.serving import SECRET, Served, call, post, request, serving, write_token
 
-DAILY = {"kind": "cron", "expression": "@daily", "zone": "UTC"}
-HOURLY = Cron("0 * * * *", zone="UTC")
 BEARER = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
-
-
-@pytest.fixture
-def scheduler(tmp_path: Path) -> Generator[Scheduler]:
-    with Scheduler.open(tmp_path / "j") as scheduler:
-        scheduler.create("a", HOURLY, target="t")
-        yield scheduler
-
-
-@pytest.fixture
-def served(scheduler: Scheduler, tmp_path: Path) -> Generator[Served]:
-    with serving(scheduler, tmp_path, bounds=GENEROUS) as served:
-        yield served
 
 
 # Who may ask

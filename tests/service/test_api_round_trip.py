@@ -33,15 +33,10 @@ from duly.scheduler.execution import Attempt
 from duly.service import AsyncClient, Client
 from duly.service.api.methods import METHODS
 from duly.service.api.refusals import CODES, attributes_of, error_of, refusal_of
-from tests.service.serving import Served, serving
+from tests.service.serving import HOURLY, Served, serving
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-HOURLY = Cron("0 * * * *", zone="UTC")
 Step = Callable[[Any, dict[str, Any]], object]
-
-
-def results_of(first: int, second: int, third: int) -> list[Completed | Failed | Interrupted]:
-    return [Completed(first, None, "r"), Failed(second, None, "e"), Interrupted(third, None, 5)]
 
 
 def open_scheduler(path: Path) -> Scheduler:

@@ -14,15 +14,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from duly import Cron, Error, ManualClock, Scheduler, SchedulerClosed
+from duly import Error, ManualClock, Scheduler, SchedulerClosed
 from duly.service import Bounds, DecisionLog, Host, JsonFormatter, Server, TimedDisk
 from duly.service.watching.watched import Alone, health_of
 from tests.service.hosting import due, ended, running, until
-from tests.service.serving import Served, request, serving
+from tests.service.serving import HOURLY, Served, request, serving
 from tests.service.test_failing_journal import FailingDisk
 
 NINE = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-HOURLY = Cron("0 * * * *", zone="UTC")
 Samples = dict[str, dict[tuple[str, ...], float]]
 
 
