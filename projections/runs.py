@@ -176,8 +176,19 @@ def advanced(run: Run, sequence: int, entry: RunEntry) -> Run:  # noqa: PLR0911 
         case RunAbandoned():
             return msgspec.structs.replace(run, state=state, abandoned=entry.cause, ended_at=entry.at)
         case RunNoted():
-            return msgspec.structs.replace(run, notes=(*run.notes, entry.data)[-MOST_NOTES:])
+            return msgspec.structs.replace(run, notes=_kept((*run.notes, entry.data)))
 
 
 MOST_NOTES: Final = 16
-"""Only the newest notes of a run stay in memory; all of them stay in the journal."""
+"""So many notes of a run stay in memory, the newest, and as many of those before them that name a process; all of them
+stay in the journal."""
+
+
+def names_a_process(note: Json) -> bool:
+    """Whether a note has what a process is known by, its id and its start. It is evidence of what still runs."""
+    return isinstance(note, dict) and type(note.get("process")) is int and isinstance(note.get("started"), str)
+
+
+def _kept(notes: tuple[Json, ...]) -> tuple[Json, ...]:
+    older = [note for note in notes[:-MOST_NOTES] if names_a_process(note)]
+    return (*older[-MOST_NOTES:], *notes[-MOST_NOTES:])

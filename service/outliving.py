@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import signal
 from abc import abstractmethod
+from contextlib import suppress
 from pathlib import Path
+from socket import socketpair
 from threading import Thread
 from typing import cast
 
 from duly.journal.entries import Json
+from duly.projections.runs import names_a_process
 from duly.service.output import Keeper, RunFiles
-from duly.service.processes import Process, is_alive, signal_group, wait_for_end
+from duly.service.processes import Process, age_of, end_group_after, is_alive, signal_group_of, wait_for_end
 from duly.service.work import Activity, Report, Work
 
 
@@ -49,24 +52,40 @@ class AdoptedActivity(GroupActivity):
 
     def __init__(self, work: Work, report: Report, process: Process, log: Path | None, keeper: Keeper) -> None:
         super().__init__(work, report)
+        self.elapsed = age_of(process)
         self._process = process
-        self._log = log
+        # The path was noted, and a note may hold anything: nothing but a log of this run is cut.
+        self._log = log if log is not None and log.name == f"{work.run.id}.log" else None
         self._keeper = keeper
+        self._leaving, self._left = socketpair()
 
     def begin(self) -> None:
         """Watches it, in a thread."""
         Thread(target=self._watch, name=f"duly run {self.work.run.id}", daemon=True).start()
 
+    def leave(self) -> None:
+        """Ends the watching."""
+        super().leave()
+        self._leaving.close()
+
     def _signal(self, number: signal.Signals) -> None:
-        if is_alive(self._process):
-            signal_group(self._process.pid, number)
+        with suppress(OSError):  # whether it is alive cannot be told now
+            signal_group_of(self._process, number)
 
     def _watch(self) -> None:
         if self._log is not None:
             self._keeper.watch(self._log)
-        wait_for_end(self._process)
+        with self._left, self._leaving:
+            ended = wait_for_end(self._process, self._left.fileno())
+        if ended and self.work.stopping:
+            end_group_after(self._process)
         if self._log is not None:
             self._keeper.leave(self._log)
+        if ended:
+            self._end()
+
+    def _end(self) -> None:
+        if self._log is not None:
             RunFiles(self._log.parent, self._log.name.removesuffix(".log")).clean()
         self.report(self.work.failed(OutlivedItsHost("it outlived its host, and has ended; nobody saw its exit code")))
 
@@ -83,13 +102,13 @@ def note_of(pid: int, process: Process | None, attempt_id: int | None, log: Path
 
 
 def noted(notes: tuple[Json, ...], attempt_id: int | None) -> tuple[Process, Path | None] | None:
-    """The process that the newest note tells of, if it is one of this attempt, and where its output goes."""
+    """The living process that the newest note of this attempt tells of, and where its output goes."""
     for note in reversed(notes):
-        if not isinstance(note, dict) or "process" not in note:
+        if not names_a_process(note):
             continue
         told = cast("dict[str, Json]", note)
-        pid, started, output = told["process"], told.get("started"), told.get("output")
-        if told.get("attempt") != attempt_id or type(pid) is not int or not isinstance(started, str):
-            return None
-        return Process(pid, started), Path(output) if isinstance(output, str) else None
+        process = Process(cast("int", told["process"]), cast("str", told["started"]))
+        if told.get("attempt") == attempt_id and is_alive(process):
+            output = told.get("output")
+            return process, Path(output) if isinstance(output, str) else None
     return None

@@ -1,7 +1,8 @@
 """Processes, as the machine knows them: which one is alive, and when it started.
 
 Rules: an id alone proves nothing, because ids are used again; a process is known by its id and its start, in words that
-no other process of this machine, or of this boot, can have. Where that cannot be told, nothing is claimed to be alive.
+no other process of this machine, or of this boot, can have; that is asked right before each signal. Where it cannot be
+told, nothing is claimed to be alive.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -40,26 +42,62 @@ def is_alive(process: Process) -> bool:
     return process_of(process.pid) == process
 
 
-def wait_for_end(process: Process) -> None:
-    """Returns when the process, which may be of any parent, has ended."""
-    descriptor = _descriptor(process.pid)
-    if descriptor is None:
-        while is_alive(process):
-            time.sleep(LOOK_AGAIN)
-        return
+def age_of(process: Process) -> float:
+    """Seconds since it began, by the machine's own record and not by a clock that is set; 0 if there is no telling."""
     try:
-        if is_alive(process):  # asked again: the descriptor may be of a process that got the id since
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll()
+        if PROC.joinpath("self", "stat").exists():
+            ticks = int(process.started.rpartition(" ")[2])
+            return max(time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"), 0.0)
+        began = datetime.strptime(process.started, "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+    except ValueError:
+        return 0.0
+    return max((datetime.now(UTC) - began).total_seconds(), 0.0)
+
+
+def wait_for_end(process: Process, left: int | None = None) -> bool:
+    """Waits until the process, which may be of any parent, has ended, or `left`, a descriptor, can be read; whether it
+    has ended."""
+    descriptor = _descriptor(process.pid)
+    waiting = select.poll()
+    for one in (descriptor, left):
+        if one is not None:
+            waiting.register(one, select.POLLIN)
+    try:
+        while _seems_alive(process):  # asked now: the descriptor may be of a process that got the id since
+            told = [one for one, _ in waiting.poll(LOOK_AGAIN * 1000 if descriptor is None else None)]
+            if left in told:
+                return False
+            if descriptor in told:
+                break
+        return True
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
     """Sends a signal to every process of the group; nothing if there is none."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+def signal_group_of(process: Process, number: signal.Signals) -> None:
+    """The same to its group, if it is alive."""
+    if is_alive(process):
+        signal_group(process.pid, number)
+
+
+def end_group_after(process: Process) -> None:
+    """SIGKILL to what a process that has ended left in its group: no other gets the id while one of them lives."""
+    if process_of(process.pid) is None:
+        signal_group(process.pid, signal.SIGKILL)
+
+
+def _seems_alive(process: Process) -> bool:
+    try:
+        return is_alive(process)
+    except OSError:  # the machine is short of something, and has not said no
+        return True
 
 
 def _descriptor(pid: int) -> int | None:
@@ -79,11 +117,13 @@ def _started_by_proc(pid: int) -> str | None:
     try:
         stat = PROC.joinpath(str(pid), "stat").read_text(encoding="utf-8", errors="replace")
         boot = PROC.joinpath("sys", "kernel", "random", "boot_id").read_text(encoding="ascii").strip()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     # The name of the program is in parentheses, and may hold anything: what follows begins after the last one.
     state, *fields = stat.rpartition(")")[2].split()
-    return None if state in ("Z", "X") else f"{boot} {fields[18]}"
+    # A process whose first thread has ended looks like one that has ended, but for the number of its threads.
+    ended = state == "X" or (state == "Z" and int(fields[16]) <= 1)
+    return None if ended else f"{boot} {fields[18]}"
 
 
 def _started_by_ps(pid: int) -> str | None:

@@ -77,6 +77,8 @@ class Activity(ABC):
     """Whether another, dead host began it."""
     killable = False
     """Whether it can be ended from outside."""
+    elapsed = 0.0
+    """Seconds that it had been at work when this host came to know it."""
 
     def __init__(self, work: Work, report: Report) -> None:
         self.work = work
@@ -86,6 +88,10 @@ class Activity(ABC):
     def begin(self) -> None:
         """Sets it going, and returns at once."""
 
+    def leave(self) -> None:
+        """Lets go of it: it goes on, and nothing is reported of it any more."""
+        self.report = _unheard
+
     def ask_to_stop(self) -> None:
         """Asks it to end by itself."""
         self.work.ask_to_stop()
@@ -93,3 +99,7 @@ class Activity(ABC):
     def kill(self) -> None:
         """Ends it, where that can be done."""
         self.work.ask_to_stop()
+
+
+def _unheard(_result: Result) -> None:
+    """Takes what nobody waits for."""

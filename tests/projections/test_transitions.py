@@ -10,6 +10,7 @@ from duly import Block, State
 from duly.journal.entries import (
     AttemptCleared,
     Entry,
+    Json,
     ResumeMarked,
     RunAbandoned,
     RunCompleted,
@@ -195,6 +196,25 @@ def test_slots_follow_the_life_of_the_run():
         ([], [], ()),
         ([], [], ()),
     ]
+
+
+def test_the_newest_notes_are_kept_and_older_ones_that_name_a_process():
+    no_process: list[Json] = [
+        {"process": "step 1", "started": "a"},
+        {"process": 3},
+        {"process": True, "started": "b"},
+        7,
+    ]
+    processes: list[Json] = [{"process": number, "started": "c", "more": None} for number in range(20)]
+    noted = [*no_process, processes[0], *range(20), *processes[1:], *range(20)]
+    state, seen = folded(*BEGUN, started(RUN)), list[object]()
+    for data in noted:
+        fold(state, [RunNoted(at=at("10:00"), run_id=RUN, schedule_id="report", data=data)])
+        seen.append(state.runs_open[RUN].notes)
+    assert seen[:16] == [tuple(noted[: count + 1]) for count in range(16)]
+    assert seen[16:20] == [tuple(noted[count - 15 : count + 1]) for count in range(16, 20)]
+    assert seen[20:25] == [(processes[0], *noted[count - 15 : count + 1]) for count in range(20, 25)]
+    assert seen[-1] == (*processes[-16:], *range(4, 20))
 
 
 def test_every_kind_about_a_run_is_tried_here():

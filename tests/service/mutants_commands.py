@@ -4,4 +4,96 @@ from __future__ import annotations
 
 from tests.mutation import Mutant
 
-MUTANTS: tuple[Mutant, ...] = ()
+COMMANDS = "tests/service/test_commands.py"
+OUTLIVING = "tests/service/test_outliving.py"
+PROCESSES = "tests/service/test_processes.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a note without a start is evidence",
+        "duly.service.outliving",
+        (
+            (
+                "        if not names_a_process(note):\n",
+                '        if not isinstance(note, dict) or "process" not in note:\n',
+            ),
+            (
+                'cast("str", told["started"]))\n',
+                'cast("str", told["started"] or getattr(process_of(told["process"]), "started", "")))\n',
+            ),
+            ("import Process, age_of,", "import Process, process_of, age_of,"),
+        ),
+        (f"{OUTLIVING}::test_a_note_without_a_start_is_no_evidence",),
+    ),
+    Mutant(
+        "the note of another attempt is evidence",
+        "duly.service.outliving",
+        (('told.get("attempt") == attempt_id and is_alive(process)', "is_alive(process)"),),
+        (f"{OUTLIVING}::test_the_note_of_an_attempt_before_is_no_evidence_about_this_one",),
+    ),
+    Mutant(
+        "the note of a process that is another's by now is evidence",
+        "duly.service.outliving",
+        (('told.get("attempt") == attempt_id and is_alive(process)', 'told.get("attempt") == attempt_id'),),
+        (f"{OUTLIVING}::test_another_process_with_its_id_is_not_mistaken_for_it",),
+    ),
+    Mutant(
+        "later notes push the process out of memory",
+        "duly.projections.runs",
+        (
+            (
+                "    return (*older[-MOST_NOTES:], *notes[-MOST_NOTES:])",
+                "    return notes[-MOST_NOTES:]",
+            ),
+        ),
+        (f"{OUTLIVING}::test_no_number_of_notes_makes_it_unknown",),
+    ),
+    Mutant(
+        "a group is sent a signal without asking whose it is",
+        "duly.service.processes",
+        (("    if is_alive(process):\n        signal_group(", "    if True:\n        signal_group("),),
+        (f"{OUTLIVING}::test_another_process_with_its_id_is_sent_nothing",),
+    ),
+    Mutant(
+        "what is left of a group is killed without asking whose it is",
+        "duly.service.processes",
+        (("    if process_of(process.pid) is None:\n        signal_group(", "    if True:\n        signal_group("),),
+        (f"{OUTLIVING}::test_another_process_with_its_id_is_sent_nothing",),
+    ),
+    Mutant(
+        "the end is not asked again after the descriptor",
+        "duly.service.processes",
+        (("        while _seems_alive(process):", "        while True:"),),
+        (f"{PROCESSES}::test_the_end_of_another_process_with_its_id_is_not_waited_for",),
+    ),
+    Mutant(
+        "a failure to look is taken for an end",
+        "duly.service.processes",
+        (("has not said no\n        return True", "has not said no\n        return False"),),
+        (f"{PROCESSES}::test_a_machine_that_is_short_of_files_claims_no_end",),
+    ),
+    Mutant(
+        "the group of an adopted command is left alive after its end",
+        "duly.service.outliving",
+        (("        if ended and self.work.stopping:\n            end_group_after(self._process)\n", ""),),
+        (f"{OUTLIVING}::test_what_it_has_started_is_ended_with_it",),
+    ),
+    Mutant(
+        "the time of an adopted command begins anew",
+        "duly.service.outliving",
+        (("        self.elapsed = age_of(process)\n", ""),),
+        (f"{OUTLIVING}::test_its_time_counts_from_its_own_beginning",),
+    ),
+    Mutant(
+        "once leaves a thread behind",
+        "duly.service.outliving",
+        (("        self._leaving.close()\n", ""),),
+        (f"{OUTLIVING}::test_once_leaves_it_alone",),
+    ),
+    Mutant(
+        "any file that a note names is cut",
+        "duly.service.outliving",
+        ((' and log.name == f"{work.run.id}.log" else None', " else None"),),
+        (f"{OUTLIVING}::test_a_note_cannot_have_another_file_cut",),
+    ),
+)

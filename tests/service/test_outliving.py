@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,9 +18,11 @@ import pytest
 
 from duly import Completed, Run, Scheduler, StillRunning
 from duly.projections import replay
-from duly.service import Command, Host
-from duly.service.outliving import note_of
-from duly.service.processes import Process, process_of
+from duly.service import Command, Host, Outputs, outliving
+from duly.service.outliving import AdoptedActivity, note_of
+from duly.service.output import Keeper
+from duly.service.processes import Process, end_group_after, process_of
+from duly.service.work import Work
 from tests.service.hosting import outcomes, running, until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,7 +38,7 @@ KILLED = """
 
     folder = Path(sys.argv[1])
     host = Host.open(folder / "j", {"c": Command(sys.argv[2], cwd=folder)})
-    due(host, "c")
+    due(host, "c", limits={"timeout": 3600})
     host.run()
 """
 
@@ -135,11 +138,99 @@ def test_one_that_hears_nothing_is_killed(tmp_path: Path):
         until(lambda: process_of(process.pid) is None)
 
 
+def test_what_it_has_started_is_ended_with_it(tmp_path: Path):
+    line = "(trap '' TERM; sleep 60) & echo $! > child; while :; do sleep 0.01; done"
+    with left_behind(tmp_path, line):
+        child = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(encoding="ascii")))
+        with running(Host.open(tmp_path / "j", {}, drain_grace=timedelta(0))) as host:
+            until(lambda: host.at_work)
+        assert outcomes(tmp_path / "j") == {"c": "Cancelled"}
+        until(lambda: process_of(child) is None)
+
+
+def test_no_number_of_notes_makes_it_unknown(tmp_path: Path):
+    with left_behind(tmp_path):
+        for others in ([{"process": "step 1"}, {"process": 1, "started": "somebody's"}], [{"process": 2}, *range(20)]):
+            with Host.open(tmp_path / "j", {}) as host:
+                for data in others:
+                    host.scheduler.note_run(the_run(host).id, data)
+            with Host.open(tmp_path / "j", {}) as host:
+                assert the_run(host).state == "started"
+
+
+def test_a_note_without_a_start_is_no_evidence(tmp_path: Path):
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        run = scheduler.run_now(target="c")
+        scheduler.start(run.id)
+        scheduler.note_run(run.id, note_of(os.getpid(), None, None, tmp_path / "log"))
+    with Host.open(tmp_path / "j", {}) as host:
+        assert the_run(host).state == "abandoned"
+
+
+def long_ago(_process: Process) -> float:
+    """What the machine says of a process that began an hour ago."""
+    return 3600.0
+
+
+def test_its_time_counts_from_its_own_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(outliving, "age_of", long_ago)
+    with left_behind(tmp_path) as process:
+        with running(Host.open(tmp_path / "j", {}, drain_grace=timedelta(0))) as host:
+            until(lambda: the_run(host).ended)
+        assert outcomes(tmp_path / "j") == {"c": "TimedOut"}
+        assert process_of(process.pid) is None
+
+
+def test_once_ends_one_whose_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(outliving, "age_of", long_ago)
+    with left_behind(tmp_path) as process, Host.open(tmp_path / "j", {}) as host:
+        assert [run.state for run in host.once()] == ["failed"]
+        assert outcomes(tmp_path / "j") == {"c": "TimedOut"}
+        assert process_of(process.pid) is None
+
+
+def stranger() -> subprocess.Popen[bytes]:
+    """A process that leads a group, and answers while it lives."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", "exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+
+
+def test_another_process_with_its_id_is_sent_nothing(tmp_path: Path):
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        run = scheduler.run_now(target="c")
+    with stranger() as process:
+        reused = Process(process.pid, "what was here before 1")
+        activity = AdoptedActivity(Work(run), print, reused, None, Keeper(1))
+        activity.ask_to_stop()
+        activity.kill()
+        end_group_after(reused)
+        assert process.communicate(b"alive") == (b"alive", None)
+    activity.leave()
+    activity.begin()  # and ends, with nothing to report
+
+
+def test_a_note_cannot_have_another_file_cut(tmp_path: Path):
+    precious = tmp_path / "precious.log"
+    precious.write_bytes(b"0123456789")
+    with stranger() as process:
+        with Scheduler.open(tmp_path / "j") as scheduler:
+            run = scheduler.run_now(target="c")
+            scheduler.start(run.id)
+            scheduler.note_run(run.id, note_of(process.pid, process_of(process.pid), None, precious))
+        with running(Host.open(tmp_path / "j", {}, outputs=Outputs(tmp_path / "out", size=1))) as host:
+            until(lambda: host.at_work)
+            process.communicate(b"")
+            until(lambda: the_run(host).ended)
+    assert precious.read_bytes() == b"0123456789"
+
+
 def test_once_leaves_it_alone(tmp_path: Path):
     with left_behind(tmp_path) as process:
         for _ in range(2):
             with Host.open(tmp_path / "j", {}) as host:
                 assert host.once() == ()
+        until(lambda: not any(thread.name.startswith("duly run") for thread in threading.enumerate()))
         assert process_of(process.pid) == process
         assert replay(tmp_path / "j").runs()[0].state == "started"
 
