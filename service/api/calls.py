@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from duly.journal.errors import Error, JournalError, JournalPoisoned
+from duly.journal.errors import Error, JournalPoisoned
 from duly.scheduler.errors import DefinitionError
 from duly.service.api.methods import METHODS, Method
 from duly.service.api.refusals import CODES, NOT_LET_IN, Refusal, error_of
@@ -29,8 +29,6 @@ from duly.service.api.wire import Sources, obtained, plain, sent
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
-REOPENING: Final = (CODES[JournalError], CODES[JournalPoisoned])
-"""What is answered from when the journal failed until the host has opened it again."""
 
 
 class ServiceError(Error):
@@ -176,7 +174,7 @@ def _repetition(answer: Answer, repeatable: bool) -> float | None:
             return 0.0 if repeatable or not made else None
         case Received(status=HTTPStatus.TOO_MANY_REQUESTS | HTTPStatus.SERVICE_UNAVAILABLE, wait=wait):
             return wait
-        case Received(status=HTTPStatus.OK, body=body) if repeatable and _code(body) in REOPENING:
+        case Received(status=HTTPStatus.OK, body=body) if repeatable and _is_reopening(body):
             return 0.0
         case _:
             return None
@@ -194,9 +192,21 @@ def _may_be_made(answer: Answer) -> bool:
 
 def _code(body: bytes) -> int | None:
     """The code of the error that it tells, or None."""
+    refusal = _refusal_in(body)
+    return None if refusal is None else refusal.code
+
+
+def _is_reopening(body: bytes) -> bool:
+    """Whether the journal failed, and the host opens it again."""
+    refusal = _refusal_in(body)
+    if refusal is None:
+        return False
+    return refusal.code == CODES[JournalPoisoned] or bool((refusal.data or {}).get("reopening"))
+
+
+def _refusal_in(body: bytes) -> Refusal | None:
     with suppress(ServiceRefused):
-        refusal = _decoded(body).error
-        return None if refusal is None else refusal.code
+        return _decoded(body).error
     return None
 
 
@@ -224,10 +234,7 @@ def _result(answer: Answer) -> msgspec.Raw:
 
 
 def _refused(status: int, body: bytes) -> ServiceError:
-    try:
-        refusal = _decoded(body).error
-    except ServiceRefused:
-        refusal = None
+    refusal = _refusal_in(body)
     words = refusal.message if refusal is not None else f"the service answers with HTTP status {status}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return Unauthorized(words)

@@ -31,6 +31,7 @@ from duly.service.api.calls import (
     Pause,
     Received,
     Send,
+    ServiceError,
     arguments_of,
     conversation,
     exchange,
@@ -186,6 +187,7 @@ class Client(_Connection):
             return done.value
 
     def _post(self, step: Send) -> Answer:
+        _check_open(self._http)
         try:
             return _received(self._http.post("/rpc", content=step.body, headers=_HEADERS))
         except httpx2.TransportError as error:
@@ -267,6 +269,7 @@ class AsyncClient(_Connection):
             return done.value
 
     async def _post(self, step: Send) -> Answer:
+        _check_open(self._http)
         try:
             return _received(await self._http.post("/rpc", content=step.body, headers=_HEADERS))
         except httpx2.TransportError as error:
@@ -274,6 +277,11 @@ class AsyncClient(_Connection):
 
 
 _HEADERS = {"Content-Type": "application/json"}
+
+
+def _check_open(http: httpx2.Client | httpx2.AsyncClient) -> None:
+    if http.is_closed:
+        raise ServiceError("the client is closed", hint="Make another one")
 
 
 def _seconds(field: str, duration: object) -> float:

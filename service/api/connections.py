@@ -8,7 +8,7 @@ place of the one that has been without a request for the longest, so that whoeve
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 from uvicorn.config import Config
@@ -45,7 +45,7 @@ class Connection(H11Protocol):
         cycle = getattr(self, "cycle", None)  # it is None before the first request, whatever its type says
         return cycle is None or bool(cycle.response_complete)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn's own
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Lets it in, in the place of another if there are too many."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(0)  # `pause_writing` tells of every byte that is not taken
@@ -93,7 +93,8 @@ class Connection(H11Protocol):
             self._expect()
 
     def _leaver(self) -> Connection:
-        others = [one for one in self.connections if isinstance(one, Connection) and one is not self and one.is_idle]
+        there = cast("set[Connection]", self.connections)
+        others = [one for one in there if one is not self and one.is_idle]
         return min(others, key=lambda one: one.waiting_since, default=self)
 
     def _watch(self) -> None:

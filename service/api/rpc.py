@@ -23,6 +23,7 @@ from duly.service.api.bounds import Bounds, Bucket, is_deeper
 from duly.service.api.methods import METHODS, Method
 from duly.service.api.refusals import Refusal, refusal_of
 from duly.service.api.wire import plain, received_fields
+from duly.service.loop import HostState
 
 T = TypeVar("T")
 ACTOR: Final = "api"
@@ -34,6 +35,11 @@ _log: Final = logging.getLogger("duly.service.api")
 
 class Served(Protocol):
     """What is administered: a `Host`, or a Scheduler in its wrapper."""
+
+    @property
+    def state(self) -> HostState:
+        """Where in its life it is."""
+        ...
 
     @property
     def at_work(self) -> tuple[int, ...]:
@@ -125,8 +131,8 @@ class Dispatcher:
 
     def _answer(self, call: object, *, full: bool = False) -> bytes | None:
         """The answer to one call; None to a notification."""
-        asked = cast("dict[str, object]", call) if isinstance(call, dict) else {}
         problem = _problem_of(call)
+        asked = cast("dict[str, object]", call) if isinstance(call, dict) else {}
         if problem:
             words = f'{problem}: a call is {{"jsonrpc": "2.0", "method": …, "params": …, "id": …}}'
             return _encoded(_id_of(asked), Refusal(refusals.INVALID_REQUEST, words))
@@ -135,8 +141,28 @@ class Dispatcher:
                 raise _Refused(refusals.REPLY_TOO_LARGE, "the reply is full: this call was not made; ask for less")
             encoded = _encoded(_id_of(asked), self._outcome(str(asked["method"]), asked.get("params", {})))
         except Exception as error:
-            encoded = _encoded(_id_of(asked), _refusal_by(error))
+            encoded = _encoded(_id_of(asked), self._refusal_by(error))
         return encoded if "id" in asked else None
+
+    def _refusal_by(self, error: Exception) -> Refusal:
+        """What is told of an exception; of a fault of the server's own, nothing."""
+        match error:
+            case _Refused():
+                return error.refusal
+            case JournalError():
+                return self._out_of_reach(error)
+            case Error():
+                return refusal_of(error)
+            case OSError():  # the host cannot open the journal again
+                return self._out_of_reach(JournalError(f"the journal is out of reach: {error}"))
+            case _:
+                _log.error("a call failed by a fault of the server's own", exc_info=error)
+                return Refusal(refusals.INTERNAL_ERROR, "the server failed at this call: its log says how")
+
+    def _out_of_reach(self, error: JournalError) -> Refusal:
+        refusal = refusal_of(error)
+        data = {**(refusal.data or {}), "reopening": self._served.state == "reopening"}
+        return Refusal(refusal.code, refusal.message, data)
 
     def _outcome(self, name: str, params: object) -> object:
         if name in self._own:
@@ -215,20 +241,6 @@ def _problem_of(call: object) -> str:
 def _id_of(call: dict[str, object]) -> Json:
     given = call.get("id")
     return given if isinstance(given, str | int | float) and not isinstance(given, bool) else None
-
-
-def _refusal_by(error: Exception) -> Refusal:
-    """What is told of an exception; of a fault of the server's own, nothing."""
-    match error:
-        case _Refused():
-            return error.refusal
-        case Error():
-            return refusal_of(error)
-        case OSError():  # the host cannot open the journal again
-            return refusal_of(JournalError(f"the journal is out of reach: {error}"))
-        case _:
-            _log.error("a call failed by a fault of the server's own", exc_info=error)
-            return Refusal(refusals.INTERNAL_ERROR, "the server failed at this call: its log says how")
 
 
 def _parameters(method: Method, params: object) -> msgspec.Struct:

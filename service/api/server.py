@@ -39,6 +39,7 @@ from duly.service.api.openrpc import description
 from duly.service.api.rpc import Dispatcher
 from duly.service.api.status import Status
 from duly.service.api.tokens import Token, ensure_token
+from duly.service.loop import HostState
 from duly.service.watching.metrics import Metrics, TimedDisk
 from duly.service.watching.record import Growing, Words
 from duly.service.watching.watched import Alone, Watched, health_of
@@ -157,6 +158,11 @@ class Service:
         self.app: Final = make_app(
             gate, {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._measured, **_pages()}
         )
+
+    @property
+    def state(self) -> HostState:
+        """Where in its life the host is."""
+        return self._watched.state
 
     @property
     def at_work(self) -> tuple[int, ...]:

@@ -39,7 +39,12 @@ class DecisionLog:
     def _write(self, record: Record) -> None:
         told = decision_of(record, self._words)
         decision = {"sequence": told.sequence, "entry": record.entry}
-        self._log.info("#%d %s: %s", told.sequence, told.schedule_id or "-", told.text, extra={"decision": decision})
+        text = _printable(told.text)
+        self._log.info("#%d %s: %s", told.sequence, told.schedule_id or "-", text, extra={"decision": decision})
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 class JsonFormatter(logging.Formatter):

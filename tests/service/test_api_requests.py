@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import hmac
 import json
 import logging
 import os
 import re
 import socket
 import stat
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +25,7 @@ from duly.service import Bounds, Client, Server
 from duly.service.api.bounds import Bucket
 from duly.service.api.methods import METHODS
 from duly.service.api.tokens import Token, ensure_token, read_token
-from tests.service.serving import SECRET, Served, call, post, request, serving, write_token
+from tests.service.serving import GENEROUS, SECRET, Served, call, post, request, serving, write_token
 
 BEARER = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
 
@@ -84,6 +87,84 @@ def test_a_token_file_that_is_missing_is_made_for_its_owner_alone(tmp_path: Path
     token = ensure_token(tmp_path / "t")
     assert token.header == ensure_token(tmp_path / "t").header
     assert stat.S_IMODE((tmp_path / "t").stat().st_mode) == 0o600 or os.name != "posix"
+    assert [one.name for one in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_token_file_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(_file: int) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="full"):
+            ensure_token(tmp_path / "t")
+    assert list(tmp_path.iterdir()) == []
+    write_token(tmp_path / "other")
+    (tmp_path / "t").symlink_to(tmp_path / "other")
+    assert ensure_token(tmp_path / "t").opens(f"Bearer {SECRET}")  # what is there is not replaced
+
+
+@pytest.mark.parametrize("content", ["", "short\n"])
+def test_a_token_file_without_a_token_is_named(tmp_path: Path, content: str):
+    write_token(tmp_path / "t", "x")
+    (tmp_path / "t").write_text(content, encoding="ascii")
+    with pytest.raises(DefinitionError, match=r"token_file: '.*/t' holds no token. Remove it"):
+        ensure_token(tmp_path / "t")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners are of POSIX")
+@pytest.mark.parametrize(("owner", "works"), [(None, True), (0, True), (12_345, False)])
+def test_a_token_file_is_ones_own_or_roots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int | None, works: bool
+):
+    path = write_token(tmp_path / "t")
+    found = os.fstat
+
+    def fstat(file: int) -> os.stat_result:
+        status = list(found(file))
+        status[4] = status[4] if owner is None else owner
+        return os.stat_result(status)
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    if works:
+        assert read_token(path).opens(f"Bearer {SECRET}")
+        return
+    with pytest.raises(DefinitionError, match="belongs to the user 12345") as caught:
+        read_token(path)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch):
+    """Every guess of whatever length is compared as a whole, with what is as long as it."""
+    compared: list[tuple[bytes, bytes]] = []
+    found = hmac.compare_digest
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return found(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    token = Token(SECRET)
+    guesses = [f"Bearer {SECRET}", f"Bearer {SECRET[:-1]}", f"Bearer {SECRET}x", "Bearer ", "", f"Basic {SECRET}"]
+    assert [token.opens(guess) for guess in guesses] == [True, False, False, False, False, False]
+    assert [(len(one), len(other)) for one, other in compared] == [(32, 32)] * len(guesses)
+
+
+def test_who_has_no_token_is_answered_before_his_request_has_arrived(served: Served):
+    host, _, port = served.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as raw:
+        raw.sendall(b"POST /rpc HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        began = time.monotonic()
+        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 401")
+        assert time.monotonic() < began + GENEROUS.arrival / 2
+
+
+def test_a_wrong_token_and_none_are_told_apart(served: Served):
+    told = [post(served.address, call("digest"), secret).json["error"]["message"] for secret in ("wrong" * 5, None)]
+    assert told == [
+        "the token is not this service's",
+        "this needs the header Authorization: Bearer …, with the service's token",
+    ]
 
 
 @pytest.mark.parametrize("secret", ["", "short", "x" * 5_000, "with a space in the middle", "übermäßig-lang-genug"])
@@ -177,6 +258,32 @@ def test_too_many_calls_are_told_to_wait_and_a_client_does(scheduler: Scheduler,
             assert [client.schedule("a").id for _ in range(7)] == ["a"] * 7
 
 
+def test_a_list_of_long_items_is_cut_and_goes_on(scheduler: Scheduler, tmp_path: Path):
+    runs = [scheduler.run_now("a", input={"x": "y" * 10_000}).id for _ in range(10)]
+    with serving(scheduler, tmp_path, bounds=Bounds(reply=35_000)) as served:
+        replies = [post(served.address, call("runs"))]
+        while (after := replies[-1].json["result"]["next"]) is not None:
+            replies.append(post(served.address, call("runs", {"after": after})))
+        assert [[run["id"] for run in reply.json["result"]["items"]] for reply in replies] == [
+            runs[:3],
+            runs[3:6],
+            runs[6:9],
+            runs[9:],
+        ]
+        assert max(len(reply.body) for reply in replies) < 36_000
+        with served.client() as client:
+            assert [run.id for run in client.runs()] == runs
+            assert [run.id for run in client.runs(limit=5)] == runs[:5]
+    with serving(scheduler, tmp_path, bounds=Bounds(reply=5)) as served, served.client() as client:
+        assert [run.id for run in client.runs()] == runs  # one at a time
+
+
+@pytest.mark.parametrize("wrong", [{"body": -1}, {"threads": 0}, {"arrival": timedelta(seconds=1)}, {"rate": True}])
+def test_what_is_no_bound_is_refused(wrong: dict[str, Any]):
+    with pytest.raises(DefinitionError, match="Give a number greater than 0"):
+        Bounds(**wrong)
+
+
 def test_a_bucket_fills_again():
     now = [0.0]
     bucket = Bucket(10, 5, lambda: now[0])
@@ -231,12 +338,38 @@ def test_a_batch_is_answered_in_order_and_notifications_are_not(served: Served, 
         (call("create", ["b", {"kind": "cron", "expression": "@daily", "zone": "Mars"}, "t"]), 1001, "zone"),
         (call("create", ["b b", {"kind": "cron", "expression": "@daily", "zone": "UTC"}, "t"]), 1001, "schedule_id"),
         (call("upcoming", [5_000]), 1001, "limit"),
+        (call("explain", ["a", "9999-12-31T23:59:59-23:59"]), 1001, "instant"),
+        (call("explain", ["a", "0001-01-01T00:00:00+23:59"]), 1001, "instant"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_field(served: Served, sent: dict[str, Any], code: int, field: str):
     error = post(served.address, sent).json["error"]
     assert (error["code"], error["data"]["error"], error["data"]["field"]) == (code, "DefinitionError", field)
     assert error["data"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (
+            call("edit", {"schedule_id": "a"}),
+            "expected_revision is missing. edit takes: schedule_id, expected_revision,",
+        ),
+        (
+            call("edit", {"schedule_id": "a", "expected_revision": None}),
+            "expected_revision: None is refused: Expected `int`, got `null`. edit takes: ",
+        ),
+        (call("digest", {"surprise": 1}), "surprise is no parameter of digest. digest takes: nothing."),
+        ({"method": "digest", "id": 1}, 'jsonrpc is not "2.0": a call is {"jsonrpc": "2.0", '),
+        ({**call("digest"), "more": 1}, "the member 'more' is unknown: a call is "),
+        ({**call("digest"), "params": None}, "params is neither an object nor an array: a call is "),
+        ({**call("digest"), "id": True}, "id is neither a string nor a number: a call is "),
+        (call(3), "method is no string: a call is "),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - it is refused
+        (17, "this is no object: a call is "),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(served: Served, sent: Any, words: str):
+    assert post(served.address, sent).json["error"]["message"].startswith(words)
 
 
 def test_who_does_not_say_who_he_is_is_named_after_the_way_he_came(served: Served, scheduler: Scheduler):
