@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +29,7 @@ from duly import __version__
 from duly.journal.entries import kind_of
 from duly.journal.errors import Error
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import SchedulerClosed, SchedulerError
+from duly.scheduler.errors import SchedulerClosed, SchedulerError, TriggerError, UnknownSchedule
 from duly.scheduler.execution import Attempt
 from duly.scheduler.explanations import RunFacts, facts_of
 from duly.service.api.addresses import BACKLOG, Listener
@@ -58,6 +59,8 @@ POLICY: Final = (
 )
 SHOWN: Final = 100
 """How many runs a status tells of."""
+LISTED: Final = 200
+"""Of how many schedules it tells when they are due."""
 AT_ONCE: Final = 16
 """How many connections are let in before the next look at those that are there."""
 COMING_UP: Final = 30
@@ -156,7 +159,7 @@ class Service:
         gate = Gate(Dispatcher(self, own, bounds, rate), token, bounds)
         self._scrapes = Bucket(bounds.scrapes, bounds.scrapes)
         self.app: Final = make_app(
-            gate, {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._measured, **_pages()}
+            gate, {"/healthz": _alive, "/readyz": self._ready, "/metrics": self._measured, **_pages(token is not None)}
         )
 
     @property
@@ -180,9 +183,7 @@ class Service:
         if self._watched.state == "ready":
             raise SchedulerClosed("the host does not run yet", run_id=run_id, hint="Try again when it does")
         if not self._resuming.acquire(blocking=False):  # or they would take the threads of all other calls
-            raise SchedulerError(
-                "others wait for the host already, to resume runs", run_id=run_id, hint="Try again soon"
-            )
+            raise SchedulerError("others wait already, to resume runs", run_id=run_id, hint="Try again soon")
         try:
             return self._watched.resume(run_id)
         finally:
@@ -207,6 +208,7 @@ class Service:
             poll_age=health.poll_age,
             now=None if last is None else last[0].now,
             next_due=None if last is None else last[0].next_due,
+            due=self._due(),
             runs=self._newest_runs(),
             decisions=self._growing.newest(),
         )
@@ -216,6 +218,20 @@ class Service:
             runs = self._watched.ask(lambda scheduler: scheduler.runs())
             return tuple(facts_of(run) for run in reversed(runs[-SHOWN:]))
         return ()
+
+    def _due(self) -> dict[str, datetime]:
+        def look(scheduler: Scheduler) -> dict[str, datetime]:
+            found: dict[str, datetime] = {}
+            for schedule in scheduler.schedules(limit=LISTED):
+                with suppress(TriggerError, UnknownSchedule):
+                    due = scheduler.next_due(schedule.id)
+                    if due is not None:
+                        found[schedule.id] = due
+            return found
+
+        with suppress(Error, OSError):
+            return self._watched.ask(look)
+        return {}
 
     async def _ready(self, _request: Request) -> Response:
         health = await anyio.to_thread.run_sync(health_of, self._watched)
@@ -237,9 +253,12 @@ async def _alive(_request: Request) -> Response:
     return Response(b"ok\n", media_type="text/plain", headers=HEADERS)
 
 
-def _pages() -> dict[str, Endpoint]:
+def _pages(administered: bool) -> dict[str, Endpoint]:
     folder = files("duly.service") / "watching" / "pages"
-    return {path: _page((folder / name).read_bytes(), kind) for path, (name, kind) in PAGES.items()}
+    found = {path: (folder / name).read_bytes() for path, (name, _) in PAGES.items()}
+    if not administered:
+        found["/"] = found["/"].replace(b"<html ", b"<html data-watched-only ", 1)
+    return {path: _page(found[path], kind) for path, (_, kind) in PAGES.items()}
 
 
 def _page(content: bytes, kind: str) -> Endpoint:

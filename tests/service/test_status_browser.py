@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from duly import Cron, ManualClock, Scheduler
+from duly.service import Server
 from duly.tools.describe import describe_entry
 from tests.service.serving import SECRET, Served, serving
 from tests.tools.chromium import Browser, chromium
@@ -79,6 +80,7 @@ def test_it_asks_for_the_token_and_keeps_it_in_its_tab(browser: Browser, world: 
     assert browser.run("return document.activeElement.id") == "token"
     browser.press("wrong-token-wrong-token", browser.keys.ENTER)
     browser.wait("return document.getElementById('refused').textContent !== ''")
+    assert browser.text("#refused") == "the token is not this service's"
     assert browser.run("return document.getElementById('shown').hidden") is True
     browser.press(SECRET, browser.keys.ENTER)
     browser.wait("return !document.getElementById('shown').hidden")
@@ -100,6 +102,36 @@ def test_it_shows_schedules_runs_and_decisions(browser: Browser, world: World):
     assert decisions[2] == ["5", "2026-03-02 10:00:00", "hourly", "admitted 2026-03-02T10:00:00Z"]
     assert browser.run("return document.title").endswith("duly status")
     assert browser.run("return document.images.length") == 0
+
+
+def test_every_schedule_has_its_next_due_however_far_away(browser: Browser, world: World):
+    world.scheduler.create("minutely", Cron("* * * * *", zone="UTC"), target="work")
+    world.scheduler.create("monthly", Cron("0 3 1 * *", zone="UTC"), target="work")
+    look(browser, world)
+    assert [(row[0], row[4]) for row in shown(browser, "schedules")] == [
+        ("daily", ""),  # it is blocked
+        ("hourly", "2026-03-02 11:00:00"),
+        ("minutely", "2026-03-02 10:01:00"),
+        ("monthly", "2026-04-01 03:00:00"),
+    ]
+
+
+def test_an_interrupted_run_says_what_to_do(browser: Browser, world: World):
+    run = world.scheduler.run_now("hourly")
+    world.scheduler.start(run.id)
+    world.scheduler.interrupt(run.id)
+    look(browser, world)
+    (row,) = [row for row in shown(browser, "runs") if row[3] == "interrupted"]
+    assert row[5].endswith(f"until: duly ctl resume {run.id}, or duly ctl abandon {run.id}")
+
+
+def test_without_a_token_file_it_says_at_once_that_only_watching_is_on(browser: Browser, world: World):
+    with Server.open(world.scheduler, "127.0.0.1:0") as server:
+        browser.driver.get(f"http://{server.address}/")
+        browser.wait("return document.getElementById('facts').textContent === 'ready'")
+        assert browser.run("return document.querySelector('main').innerText").startswith("Only watching is on\n")
+        assert browser.run("return document.getElementById('gate').hidden") is True
+        browser.driver.get("about:blank")
 
 
 def test_it_is_live(browser: Browser, world: World):

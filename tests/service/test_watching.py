@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from duly import Error, ManualClock, Scheduler, SchedulerClosed
+from duly import Cron, Error, ManualClock, Scheduler, SchedulerClosed
+from duly.journal import read
+from duly.projections.archiving import archive
 from duly.service import Bounds, DecisionLog, Host, JsonFormatter, Server, TimedDisk
+from duly.service.watching.record import Growing
 from duly.service.watching.watched import Alone, health_of
 from tests.service.hosting import due, ended, running, until
 from tests.service.serving import HOURLY, Served, request, serving
@@ -196,6 +199,44 @@ def test_the_log_has_one_record_for_each_decision_as_json(tmp_path: Path):
     assert {row["level"] for row in rows} == {"info"}
 
 
+def test_a_text_of_many_lines_is_logged_as_one(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "duly.decisions")
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+    DecisionLog(tmp_path / "j", words=lambda _entry: "größer\n\x1b[31m\u2028\u202e")()
+    assert [record.getMessage() for record in caplog.records][1] == r"#2 a: größer\n\x1b[31m\u2028\u202e"
+
+
+def test_what_was_archived_meanwhile_is_followed_all_the_same(tmp_path: Path, clock: ManualClock):
+    """As after an outage: the journal is closed, archived, and opened again before anybody looks."""
+    path = tmp_path / "j"
+    seen: list[int] = []
+    with Scheduler.open(path, clock=clock) as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+        growing = Growing(path, after=0)
+        growing.listen(lambda record: seen.append(record.sequence))
+        growing.look()
+        assert seen == [1, 2]
+        scheduler.pause("a")
+    archive(path, tmp_path / "archive", now=NINE)
+    with Scheduler.open(path, clock=clock) as scheduler:
+        scheduler.unpause("a")
+        growing.look()
+        assert seen == [record.sequence for record in read(path)]
+
+
+def test_a_record_that_cannot_be_followed_is_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+    (tmp_path / "j").rename(tmp_path / "away")
+    growing = Growing(tmp_path / "j", after=0)
+    for _ in range(3):
+        growing.look()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    (tmp_path / "away").rename(tmp_path / "j")
+    assert [one.kind for one in growing.newest()] == ["JournalClosed", "ScheduleCreated", "JournalOpened"]
+
+
 def test_a_log_record_with_an_error_is_one_line():
     try:
         raise ValueError("two\nlines")
@@ -212,10 +253,12 @@ def test_the_status_says_how_it_is_and_what_was_decided(tmp_path: Path):
         with served.client() as client:
             assert (client.status().ready, client.status().problem) == (False, "the host is ready")
             with running(host):
+                host.scheduler.create("later", Cron("0 3 29 2 *", zone="UTC"), target="t")
                 due(host, "t")
                 until(ended(host))
                 status = client.status()
         assert (status.state, status.ready, status.journal) == ("admitting", True, str(tmp_path / "j"))
+        assert status.due == {"later": host.scheduler.next_due("later")}
         assert [one.kind for one in status.decisions][:2] == ["RunCompleted", "RunStarted"]
         assert [(run.schedule_id, run.state) for run in status.runs] == [("t", "completed")]
 

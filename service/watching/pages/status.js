@@ -61,7 +61,7 @@
     button.addEventListener("click", () => explain(schedule, instant, button));
     return button;
   };
-  const because = (run) => (run.error ? [run.error.type, run.error.message].filter(Boolean).join(": ") : "");
+  const because = (run) => (run.state === "interrupted" ? `stopped at a checkpoint; it holds its place until: duly ctl resume ${run.run_id}, or duly ctl abandon ${run.run_id}` : run.error ? [run.error.type, run.error.message].filter(Boolean).join(": ") : "");
 
   const fill = (id, rows) => {
     const focused = document.activeElement?.dataset?.key;
@@ -69,7 +69,8 @@
     at(`no-${id}`).hidden = rows.length > 0;
     if (focused) [...at(id).querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
   };
-  const show = (status, listing, due) => {
+  const show = (status, listing) => {
+    const due = status.due;
     document.title = `${status.ready ? "" : "⚠ "}${status.journal} – duly status`;
     at("journal").textContent = status.journal;
     const age = status.poll_age === null ? [] : [` · last poll ${Math.round(status.poll_age)} s ago`];
@@ -93,14 +94,12 @@
   const look = async () => {
     clearTimeout(timer);
     try {
-      const answers = await ask([["service.status", {}], ["schedules", { limit: MOST }], ["upcoming", { limit: 1000 }]]);
-      const [status, listing, upcoming] = answers.map(result);
-      const due = {};
-      for (const one of upcoming) due[one.schedule_id] ??= one.scheduled_at;
+      const answers = await ask([["service.status", {}], ["schedules", { limit: MOST }]]);
+      const [status, listing] = answers.map(result);
       at("gate").hidden = true;
       at("shown").hidden = false;
       kept.set(token);
-      show(status, listing, due);
+      show(status, listing);
     } catch (error) {
       if (error instanceof Denied) {
         kept.drop();
@@ -157,6 +156,19 @@
     token = at("token").value.trim();
     look();
   });
-  if (token) look();
+  const watch = async () => {
+    try {
+      const health = await (await fetch("/readyz")).json();
+      at("facts").replaceChildren(health.ready ? state("ready") : state("problem", health.problem));
+    } catch (error) {
+      at("facts").replaceChildren(state("problem", error.message));
+    }
+    setTimeout(watch, EVERY);
+  };
+  if ("watchedOnly" in document.documentElement.dataset) {
+    at("journal").textContent = location.host;
+    at("watched-only").hidden = false;
+    watch();
+  } else if (token) look();
   else gate("");
 }
