@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from threading import Lock, Thread
 from typing import TypeAlias, TypeGuard
 
 from duly.journal.entries import Json
+from duly.scheduler.decisions.runs import Result
 from duly.service.work import Activity, Report, Work
 
 Function: TypeAlias = Callable[[Work], Json]
@@ -54,7 +54,7 @@ class CoroutineActivity(Activity):
         super().__init__(work, report)
         self._function = function
         self._loop = loop()
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Result] | None = None
 
     def begin(self) -> None:
         """Hands the coroutine to the loop. Raises RuntimeError if the loop is closed."""
@@ -63,25 +63,31 @@ class CoroutineActivity(Activity):
     def ask_to_stop(self) -> None:
         """Cancels the task, which may still clean up, or answer with an Interruption."""
         super().ask_to_stop()
-        with suppress(RuntimeError):  # the loop is closed: the task has ended with it
+        try:
             self._loop.call_soon_threadsafe(self._cancel)
+        except RuntimeError:  # the loop is closed, and whatever became of the task, it never goes on
+            self.report(self.work.failed("its event loop is closed"))
 
     def _make_task(self) -> None:
-        self._task = self._loop.create_task(self._execute())
+        self._task = self._loop.create_task(self._executed())
+        # Told by the task, and not from within: one that is cancelled before its first step never comes inside.
+        self._task.add_done_callback(self._tell)
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    async def _execute(self) -> None:
+    def _tell(self, task: asyncio.Task[Result]) -> None:
+        self.report(self.work.failed("cancelled") if task.cancelled() else task.result())
+
+    async def _executed(self) -> Result:
         try:
             result = await self._function(self.work)
         except asyncio.CancelledError:
-            self.report(self.work.failed("cancelled"))
+            raise
         except BaseException as error:  # whatever a handler raises is how its run ended
-            self.report(self.work.ended_by(error))
-        else:
-            self.report(self.work.completed(result))
+            return self.work.ended_by(error)
+        return self.work.completed(result)
 
 
 class LoopThread:

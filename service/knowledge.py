@@ -6,7 +6,7 @@ is asked whether its process lives; whatever neither tells is left to the host's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,31 +15,34 @@ from duly.scheduler.decisions.runs import Completed, Failed, Interrupted, Result
 from duly.scheduler.reconciling import EvidenceSource
 from duly.service.at_work import AtWork
 from duly.service.outliving import noted
-from duly.service.processes import Process, is_alive
+from duly.service.processes import Process
 
 
 class Knowledge:
     """The evidence of a host."""
 
-    def __init__(self, at_work: AtWork, others: EvidenceSource | None) -> None:
+    def __init__(self, at_work: AtWork, unrecorded: Mapping[int, Result], others: EvidenceSource | None) -> None:
         self._at_work = at_work
+        self._unrecorded = unrecorded
         self._others = others
-        self.unrecorded: Final[dict[int, Result]] = {}
-        """Results that the journal does not hold yet."""
         self.outlived: Final[dict[int, tuple[Run, Process, Path | None]]] = {}
         """Runs of a dead host whose processes live on, as the last opening found them."""
 
+    def forget(self) -> None:
+        """Begins anew: the journal is opened, and what an opening found that failed is no longer true."""
+        self.outlived.clear()
+
     def of(self, run: Run, /) -> Completed | Failed | Interrupted | StillRunning | None:
         """What is known of a started run."""
-        if run.id in self.unrecorded:
-            return self.unrecorded[run.id]
+        if run.id in self._unrecorded:
+            return self._unrecorded[run.id]
         if run.id in self._at_work:
             return StillRunning(run.id)
         told = None if self._others is None else self._others.of(run)
         if told is not None:
             return told
         found = noted(run.notes, run.attempt_id)
-        if found is None or not is_alive(found[0]):
+        if found is None:
             return None
         self.outlived[run.id] = (run, *found)
         return StillRunning(run.id)

@@ -2,7 +2,6 @@
 
 Rules:
 - a run is begun only after its start is durable; nothing is begun while the journal is out of reach or the host stops;
-- a result is kept until the journal holds it, over any number of failures and reopenings;
 - everything reaches this thread through its inbox, and whoever puts something in wakes it: it never looks again "just
   in case";
 - observers are told on this thread; one that raises is logged, and stops nothing.
@@ -10,137 +9,130 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from queue import Empty, SimpleQueue
 from threading import Condition, get_ident
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from duly.journal import Json
-from duly.journal.errors import JournalError, JournalPoisoned
-from duly.projections import Run
-from duly.scheduler.decisions.runs import Failed, Result
+from duly.journal import Disk, Json
+from duly.journal.errors import Error, JournalError, JournalPoisoned
+from duly.scheduler.decisions.runs import Result
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import DefinitionError, NoTaskSlot, SchedulerClosed, SchedulerError, TriggerError
+from duly.scheduler.errors import NoTaskSlot, SchedulerClosed, SchedulerError, TriggerError, WrongRunState
 from duly.scheduler.execution import Attempt
 from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
 from duly.scheduler.wording import describe_value
-from duly.service.at_work import AtWork, Cancelled
-from duly.service.events import Began, Closed, Draining, Ended, Event, JournalFailed, Observer, Opened, Polled, Warned
+from duly.service.at_work import AtWork, Cancelled, Current
+from duly.service.events import Began, Closed, Draining, Event, JournalFailed, Observer, Opened, Polled, Warned
 from duly.service.handlers import Handler, Workshop
+from duly.service.inbox import Inbox, Item
 from duly.service.knowledge import Knowledge
-from duly.service.outliving import AdoptedActivity
+from duly.service.outliving import AdoptedActivity, noted
 from duly.service.output import Outputs
-from duly.service.work import Work
+from duly.service.results import Results, recordable
+from duly.service.settings import Settings
+from duly.service.tenure import Tenure
+from duly.service.work import Activity, Work
 
 HostState: TypeAlias = Literal["ready", "admitting", "reopening", "draining", "closed"]
 """`ready`: the journal is owned and recovered, and nothing runs yet."""
-Call: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
+OpenScheduler: TypeAlias = Callable[[EvidenceSource, Workshop, bool], Scheduler]
 
-FIRST_RETRY: Final = 0.1
-LONGEST_RETRY: Final = 30.0
-"""Seconds between two attempts to open a journal that failed."""
 LAST_PATIENCE: Final = 5.0
 """Seconds in which a host that stops still tries to record what it knows."""
+LAST_WORDS: Final = 0.1
+"""The same, after a second stop."""
 REAPING: Final = 1.0
 """Seconds for a killed process to be gone."""
+LONGEST_NAP: Final = 60.0
+"""Seconds; a longer time to wait is waited for in pieces."""
 
 _log: Final = logging.getLogger("duly.service")
 
 
 class Loop:
-    """What the host's thread does."""
+    """What the host's thread does; a `Host` is its face."""
 
     def __init__(  # noqa: PLR0913 - what a host brings
         self,
-        open_scheduler: Callable[[EvidenceSource, Workshop], Scheduler],
-        handlers: Mapping[str, Handler],
+        open_scheduler: OpenScheduler,
+        disk: Disk,
+        settings: Settings,
         *,
+        handlers: Mapping[str, Handler],
         outputs: Outputs,
-        observers: Iterable[Observer] = (),
-        drain_grace: timedelta = timedelta(seconds=30),
-        kill_grace: timedelta = timedelta(seconds=5),
-        resume_at_start: bool = False,
-        evidence: EvidenceSource | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
+        observers: Iterable[Observer],
     ) -> None:
-        self._observers = list(observers)
-        self.drain_grace: Final = drain_grace
-        self._kill_grace = kill_grace
-        self._inbox: SimpleQueue[Result | Call | None] = SimpleQueue()
-        self._calls: deque[Call] = deque()
-        self._stops = 0
-        self._broken: Exception | None = None
-        self._retry_at = 0.0
-        self._retry = FIRST_RETRY
-        self._thread: int | None = None
-        self._changed = Condition()
-        self._at_work = AtWork(kill_grace)
-        self._knowledge = Knowledge(self._at_work, evidence)
-        self._workshop = Workshop(handlers, outputs, self._post, self._note, loop)
-        self._open: Callable[[], Scheduler] = lambda: open_scheduler(self._knowledge, self._workshop)
-        self._state: HostState = "ready"
+        self.settings: Final = settings
+        self.observers: Final = list(observers)
+        self.changed: Final = Condition()
+        """Told of each other scheduler, and of the end."""
+        self.at_work: Final = AtWork(settings.task_slots, settings.kill_grace)
+        self.results: Final = Results(self.tell)
+        self.inbox: Final = Inbox(self._settle)
+        self.state: HostState = "ready"
+        self.thread: int | None = None
+        self.stops = 0
         self.last_poll: tuple[Poll, float] | None = None
-        """The newest poll, and when it was, on the monotonic clock in seconds."""
-        self._scheduler = self._open()
-        self._to_resume = deque(run.id for run in self._scheduler.recovery.interrupted if resume_at_start)
+        self._knowledge = Knowledge(self.at_work, self.results.unrecorded, settings.evidence)
+        self._workshop = Workshop(handlers, outputs, self._report, self._note, settings.loop)
+
+        def open_with_evidence(again: bool) -> Scheduler:
+            self._knowledge.forget()
+            return open_scheduler(self._knowledge, self._workshop, again)
+
+        self.tenure: Final = Tenure(open_with_evidence, disk)
+        interrupted = self.scheduler.recovery.interrupted
+        self.to_resume: Final = deque(run.id for run in interrupted if settings.resume_at_start)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler as it is now."""
+        return self.tenure.scheduler
 
     # What reaches the thread
 
-    def _post(self, item: Result | Call | None) -> None:
-        self._inbox.put(item)
-        self._scheduler.wake()
+    def post(self, item: Item) -> None:
+        """Puts something into the inbox, and wakes the thread. Takes no lock."""
+        self.inbox.put(item)
+        self.scheduler.wake()
+
+    def _report(self, result: Result) -> None:
+        self.post(recordable(result))
+
+    def _settle(self, result: Result) -> None:
+        settled = self.at_work.settle(result)
+        if settled is not None:
+            self.results.keep(recordable(settled))
 
     def _note(self, run_id: int, data: Json) -> None:
         """Records JSON about a run, from any thread, over any failure of the journal. Raises SchedulerClosed."""
         while True:
-            scheduler = self._scheduler
+            scheduler = self.scheduler
             try:
                 scheduler.note_run(run_id, data)
-            except (JournalError, SchedulerClosed):
-                self._post(None)
+            except (JournalPoisoned, SchedulerClosed):
+                self.post(None)
                 if not self._is_replaced(scheduler):
                     raise
             else:
-                self._post(None)  # for those who watch the record
+                self.post(None)  # for those who watch the record
                 return
 
     def _is_replaced(self, scheduler: Scheduler) -> bool:
         """Waits until another scheduler has taken this one's place, or the host is closed; whether one has."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._scheduler is not scheduler or self._state == "closed")
-        return self._scheduler is not scheduler
+        with self.changed:
+            self.changed.wait_for(lambda: self.scheduler is not scheduler or self.state == "closed")
+        return self.scheduler is not scheduler
 
-    def _take(self, seconds: float | None) -> None:
-        """Waits for something to come in."""
-        with suppress(Empty):
-            self._keep(self._inbox.get(timeout=seconds))
-
-    def _collect(self) -> None:
-        """Takes what has come in."""
-        with suppress(Empty):
-            while True:
-                self._keep(self._inbox.get_nowait())
-
-    def _keep(self, item: Result | Call | None) -> None:
-        if isinstance(item, tuple):
-            self._calls.append(item)
-            if self._state in ("draining", "closed"):
-                self._refuse_calls()
-        elif item is not None:
-            result = self._at_work.settle(item)
-            if result is not None:
-                self._knowledge.unrecorded[result.run_id] = result
-
-    def _tell(self, event: Event) -> None:
-        for observer in tuple(self._observers):
+    def tell(self, event: Event) -> None:
+        """Tells all observers."""
+        for observer in tuple(self.observers):
             try:
                 observer(event)
             except Exception:
@@ -148,186 +140,179 @@ class Loop:
 
     # One pass
 
-    def _pass(self) -> None:
-        self._poll_once()
-        self._collect()
-        self._make_calls()
-        self._record()
-        pause = self._at_work.enforce()
-        if self.last_poll is not None:
-            self._scheduler.wait(self.last_poll[0], pause)
+    def go_on(self) -> None:
+        """One pass, or, while the journal is out of reach, the wait for it."""
+        if self.tenure.failure is None:
+            self.guarded(self._pass)
+        else:
+            self.attend(None, lambda: self.tenure.failure is None or self.stops > 0)
 
-    def _poll_once(self) -> None:
+    def _pass(self) -> None:
+        self.poll()
+        self.inbox.make_calls()
+        self.results.record(self.scheduler)
+        self.inbox.collect()  # what has ended during the sync has ended in time
+        pause = self.at_work.enforce()
+        if self.last_poll is not None:
+            self.scheduler.wait(self.last_poll[0], 0.0 if self.results else pause)
+
+    def poll(self) -> None:
+        """Resumes, polls, and begins what there is room for."""
         self._resume_waiting()
-        poll = self._scheduler.poll(start=True)
+        poll = self.scheduler.poll(start=True)
         self.last_poll = poll, time.monotonic()
         for run in poll.offered:
-            self._begin(Work(run))
-        self._tell(Polled(poll))
+            self._prepare(Work(run))
+        self.inbox.collect()
+        self._begin()
+        self.tell(Polled(poll))
 
-    def _begin(self, work: Work) -> None:
+    def _prepare(self, work: Work) -> None:
+        """Takes note of work whose start is recorded."""
         try:
-            activity = self._workshop.activity(work, {*self._at_work.ids, work.run.id})
-            self._at_work.add(activity)
-            activity.begin()
+            self.at_work.add(self._workshop.activity(work, {*self.at_work.ids, work.run.id}))
         except Exception as error:  # whatever keeps a run from beginning is how it ended
-            self._at_work.discard(work.run.id)
-            self._knowledge.unrecorded[work.run.id] = work.failed(error)
-            self._post(None)
-        self._tell(Began(work.run, work.attempt_id))
+            self.results.keep(recordable(work.failed(error)))
+            self.post(None)
+            self.tell(Began(work.run, work.attempt_id))
 
-    def _make_calls(self) -> None:
-        while self._calls:
-            work, future = self._calls.popleft()
-            try:
-                future.set_result(work())
-            except Exception as error:
-                future.set_exception(error)
-                if isinstance(error, JournalPoisoned):
-                    raise
+    def _begin(self) -> None:
+        """Begins what there is room for. Whoever was given up is seen first: his slot is free in the record alone."""
+        self._end_what_was_given_up()
+        waiting = [current for current in self.at_work if not current.begun]
+        self.at_work.begin(self._cannot_begin)
+        for current in waiting:
+            if current.begun:
+                self.tell(Began(current.run, current.activity.work.attempt_id))
 
-    def _refuse_calls(self) -> None:
-        while self._calls:
-            _, future = self._calls.popleft()
-            future.set_exception(SchedulerClosed("the host does nothing more", hint="It is stopping: open another one"))
+    def _cannot_begin(self, activity: Activity, error: Exception) -> None:
+        self._report(activity.work.failed(error))
 
-    def _resume(self, run_id: int) -> Attempt:
-        attempt = self._scheduler.resume(run_id)
-        self._begin(Work(attempt.run, attempt.attempt_id, attempt.checkpoint))
+    def _end_what_was_given_up(self) -> None:
+        for current in self.at_work:
+            word = "" if current.given_up else self._given_up(current)
+            if word:
+                self.tell(Warned(f"run {current.run.id} {word}: its work is asked to end", current.run.id))
+                self.at_work.give_up(current.run.id, Cancelled(f"the run {word}"))
+
+    def _given_up(self, current: Current) -> str:
+        """What the record says of a run at work that somebody else has ended; nothing if it is still started."""
+        try:
+            run = self.scheduler.run(current.run.id)
+        except (JournalPoisoned, SchedulerClosed):
+            raise
+        except (SchedulerError, JournalError):  # it has ended so long ago that it cannot even be looked up
+            return "has ended in the record"
+        if run.state == "started":
+            same = run.attempt_id == current.activity.work.attempt_id
+            return "" if same else "was resumed by somebody else"
+        return f"is {run.state} in the record"
+
+    def resume(self, run_id: int) -> Attempt:
+        """Resumes an interrupted run, and executes it."""
+        if run_id in self.at_work:
+            hint = "Try again when it has ended"
+            raise WrongRunState(f"the work of run {run_id} goes on here", run_id=run_id, state="started", hint=hint)
+        if self.at_work.full:
+            hint = "Wait for a run to end; it stays resumable"
+            raise NoTaskSlot(f"run {run_id} cannot be resumed: all task slots are taken", run_id=run_id, hint=hint)
+        attempt = self.scheduler.resume(run_id)
+        self._prepare(Work(attempt.run, attempt.attempt_id, attempt.checkpoint))
+        self._begin()
         return attempt
 
     def _resume_waiting(self) -> None:
-        while self._to_resume:
+        while self.to_resume:
             try:
-                self._resume(self._to_resume[0])
+                self.resume(self.to_resume[0])
             except NoTaskSlot:
                 return
             except SchedulerError as error:
-                self._tell(Warned(f"run {self._to_resume[0]} is not resumed: {error}", self._to_resume[0]))
-            self._to_resume.popleft()
-
-    # Results
-
-    def _record(self) -> None:
-        """Records all results that there are, in one fsync if the scheduler accepts every one of them."""
-        results = tuple(self._knowledge.unrecorded.values())
-        if not results:
-            return
-        try:
-            runs = self._scheduler.report(results)
-        except (JournalError, SchedulerClosed):
-            raise
-        except Exception:  # one of them is refused, or does something when it is looked at
-            for result in results:
-                self._record_one(result)
-        else:
-            for run, result in zip(runs, results, strict=True):
-                self._recorded(run, result)
-
-    def _record_one(self, result: Result) -> None:
-        try:
-            (run,) = self._scheduler.report([result])
-        except (JournalError, SchedulerClosed):
-            raise
-        except Exception as error:
-            if isinstance(error, SchedulerError) and not isinstance(error, DefinitionError):
-                del self._knowledge.unrecorded[result.run_id]
-                self._tell(Warned(f"the result of run {result.run_id} was refused: {error}", result.run_id))
-                return
-            # It is no JSON, or too much of it, or cannot even be looked at: the run has ended all the same.
-            result = Failed(result.run_id, result.attempt_id, error)
-            self._knowledge.unrecorded[result.run_id] = result
-            (run,) = self._scheduler.report([result])
-        self._recorded(run, result)
-
-    def _recorded(self, run: Run, result: Result) -> None:
-        del self._knowledge.unrecorded[run.id]
-        self._tell(Ended(run, result))
+                self.tell(Warned(f"run {self.to_resume[0]} is not resumed: {error}", self.to_resume[0]))
+            self.to_resume.popleft()
 
     # A journal that fails
 
-    def _guarded(self, step: Callable[[], None]) -> bool:
+    def guarded(self, step: Callable[[], None]) -> bool:
         """Does the step; whether the journal could take it."""
         try:
             step()
         except JournalError as error:
-            self._scheduler.close()
-            self._retry = FIRST_RETRY
-            self._failed(error)
+            self.tell(JournalFailed(error, timedelta(seconds=self.tenure.fail(error))))
             return False
         except SchedulerClosed:  # somebody has closed it: nothing can be done any more
-            self._stops = max(self._stops, 1)
+            self.stops = max(self.stops, 1)
             return False
         return True
 
-    def _failed(self, error: Exception) -> None:
-        self._broken = error
-        self._retry_at = time.monotonic() + self._retry
-        self._tell(JournalFailed(error, timedelta(seconds=self._retry)))
-
     def _mend(self) -> None:
-        try:
-            scheduler = self._open()
-        except (JournalError, OSError) as error:
-            self._retry = min(2 * self._retry, LONGEST_RETRY)
-            self._failed(error)
+        pause, error = self.tenure.reopen(), self.tenure.failure
+        if pause is not None and error is not None:
+            self.tell(JournalFailed(error, timedelta(seconds=pause)))
             return
-        self._broken = None
-        self._scheduler = scheduler
-        if self._stops:
-            scheduler.stop_admitting()
-        with self._changed:
-            self._changed.notify_all()
-        self._guarded(self._took_over)
+        if self.stops:
+            self.scheduler.stop_admitting()
+        with self.changed:
+            self.changed.notify_all()
+        self.guarded(self._take_over)
 
-    def _took_over(self) -> None:
-        """What the journal took as evidence is recorded."""
-        for result in tuple(self._knowledge.unrecorded.values()):
-            run = self._scheduler.run(result.run_id)
-            if run.state != "started" or run.attempt_id != result.attempt_id:
-                self._recorded(run, result)
-        self._tell(Opened(self._scheduler.recovery, again=True))
+    def _take_over(self) -> None:
+        self.results.compare(self.scheduler)
+        self.tell(Opened(self.scheduler.recovery, again=True))
         self._adopt()
 
     def _adopt(self) -> None:
         """Watches what a dead host has left running."""
         for run, process, log in self._knowledge.outlived.values():
             work = Work(run, run.attempt_id, run.checkpoint)
-            activity = AdoptedActivity(work, self._post, process, log, self._workshop.keeper)
-            self._at_work.add(activity)
-            activity.begin()
-        self._knowledge.outlived.clear()
+            activity = AdoptedActivity(work, self._report, process, log, self._workshop.keeper)
+            self.at_work.adopt(activity, self._cannot_begin)
+        self._knowledge.forget()
 
     # Waiting, and the end
 
-    def _attend(self, seconds: float | None, enough: Callable[[], bool]) -> None:
+    def attend(self, seconds: float | None, enough: Callable[[], bool]) -> None:
         """Takes results and records them, mends the journal and ends what takes too long, until it is enough, or for
         so many seconds."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
-            self._collect()
-            pauses = [self._at_work.enforce()]
-            if self._broken is not None and self._retry_at <= time.monotonic():
+            self._take_what_came()
+            if self.tenure.retry_in() == 0:
                 self._mend()
-            if self._broken is None:
-                self._guarded(self._record)
+            if self.tenure.failure is None:
+                self.guarded(self._keep_up)
+            self._take_what_came()
+            pauses = [LONGEST_NAP, self.at_work.enforce(), self.tenure.retry_in()]
             if enough():
                 return
-            now = time.monotonic()
-            if until is not None and until <= now:
+            if until is not None:
+                pauses.append(until - time.monotonic())
+            pause = min(one for one in pauses if one is not None)
+            if until is not None and until <= time.monotonic():
                 return
-            pauses.append(None if until is None else until - now)
-            pauses.append(None if self._broken is None else max(self._retry_at - now, 0.0))
-            self._take(min((pause for pause in pauses if pause is not None), default=None))
+            self.inbox.wait(max(pause, 0.0))
+
+    def _take_what_came(self) -> None:
+        self.inbox.collect()
+        if self.state in ("draining", "closed"):
+            self.inbox.refuse_calls()
+
+    def _keep_up(self) -> None:
+        self.results.record(self.scheduler)
+        if self.stops:
+            self._end_what_was_given_up()
+        else:
+            self._begin()
 
     @contextmanager
-    def _living(self, *, leave_adopted: bool = False) -> Generator[None]:
-        if self._state != "ready":
+    def living(self, *, leave_adopted: bool = False) -> Generator[None]:
+        """The host's life, on the calling thread. Raises SchedulerClosed if it has lived."""
+        if self.state != "ready":
             raise SchedulerClosed("the host has run already", hint="Open another one")
-        self._thread = get_ident()
-        self._state = "admitting"
+        self.thread = get_ident()
+        self.state = "admitting"
         try:
-            self._tell(Opened(self._scheduler.recovery))
+            self.tell(Opened(self.scheduler.recovery))
             self._adopt()
             yield
         finally:
@@ -338,55 +323,72 @@ class Loop:
         try:
             self._drain(leave_adopted=leave_adopted)
         except BaseException:
-            self._at_work.kill()
+            self.at_work.kill()
             raise
         finally:
-            self._end(tuple(self._knowledge.unrecorded.values()))
+            self.end()
 
     def _drain(self, *, leave_adopted: bool) -> None:
-        self._stops = max(self._stops, 1)
-        self._state = "draining"
-        self._scheduler.stop_admitting()
-        self._refuse_calls()
+        self.stops = max(self.stops, 1)
+        self.state = "draining"
+        self.scheduler.stop_admitting()
+        self._take_what_came()
         if leave_adopted:
-            self._at_work.leave_adopted()
-        self._tell(Draining(self._at_work.ids, self.drain_grace))
-        self._attend(self.drain_grace.total_seconds(), lambda: not self._at_work or self._stops > 1)
-        if self._at_work:
-            self._end_work()
-        patience = LAST_PATIENCE if self._stops == 1 else FIRST_RETRY
-        self._attend(patience, lambda: not self._knowledge.unrecorded)
-
-    def _end_work(self) -> None:
+            self.at_work.leave_adopted()
         reason = Cancelled("cancelled at shutdown")
-        self._at_work.cancel(reason)
-        if self._stops == 1:
-            self._attend(self._kill_grace.total_seconds(), lambda: not self._at_work or self._stops > 1)
-        self._at_work.kill()
-        self._attend(REAPING, lambda: not self._at_work.killable)
-        for current in self._at_work:  # what cannot be ended from outside
-            self._keep(current.activity.work.failed(reason))
+        for current in self.at_work:
+            if not current.begun:
+                self._settle(current.activity.work.failed(reason))
+        self.tell(Draining(self.at_work.ids, self.settings.drain_grace))
+        self.attend(self.settings.drain_grace.total_seconds(), lambda: not self.at_work or self.stops > 1)
+        if self.at_work:
+            self._end_work(reason)
+        self.attend(LAST_PATIENCE if self.stops == 1 else LAST_WORDS, lambda: not self.results)
 
-    def _end(self, unrecorded: tuple[Result, ...]) -> None:
+    def _end_work(self, reason: Exception) -> None:
+        self.at_work.cancel(reason)
+        if self.stops == 1:
+            self.attend(self.settings.kill_grace.total_seconds(), lambda: not self.at_work or self.stops > 1)
+        self.at_work.kill()
+        self.attend(REAPING, lambda: not self.at_work.killable)
+        for current in self.at_work:  # what cannot be ended from outside
+            if current.activity.killable and self._lives(current.run.id):
+                _log.error("run %s stays started: its process hears no SIGKILL", current.run.id)
+            else:
+                self._settle(current.activity.work.failed(reason))
+
+    def _lives(self, run_id: int) -> bool:
+        """Whether the next opening would find the run's process alive."""
         try:
-            self._scheduler.close()
+            run = self.scheduler.run(run_id)
+            return noted(run.notes, run.attempt_id) is not None
+        except Error:  # the journal is out of reach: nothing is recorded of it anyway
+            return False
+        except OSError:  # whether it lives cannot be told now, and so it is not called finished
+            return True
+
+    def end(self) -> None:
+        """Closes the journal, and tells whoever waits for that."""
+        unrecorded = tuple(self.results.unrecorded.values())
+        try:
+            self.scheduler.close()
         finally:
-            self._state = "closed"
-            with self._changed:
-                self._changed.notify_all()
-        self._collect()
+            self.state = "closed"
+            with self.changed:
+                self.changed.notify_all()
+        self._take_what_came()
         self._workshop.close()
         for result in unrecorded:
             _log.error("the journal was not told of %s", describe_value(result))
-        self._tell(Closed(unrecorded))
+        self.tell(Closed(unrecorded))
 
-    def _waiting(self, now: datetime) -> set[str]:
+    def left_undecided(self, now: datetime) -> set[str]:
         """The schedules of which something was due at `now`, and is not decided."""
         found: set[str] = set()
-        for schedule in self._scheduler.schedules():
+        for schedule in self.scheduler.schedules():
             due = schedule.candidate
             with suppress(TriggerError):
-                due = due or self._scheduler.next_due(schedule.id)
+                due = due or self.scheduler.next_due(schedule.id)
             if due is not None and due <= now:
                 found.add(schedule.id)
         return found

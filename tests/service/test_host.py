@@ -143,9 +143,10 @@ def test_no_more_runs_are_at_work_than_there_are_task_slots(tmp_path: Path):
         with lock:
             at_once -= 1
 
-    with running(Host.open(tmp_path / "j", {"works": works}, task_slots=3)) as host:
-        for _ in range(12):
-            host.scheduler.run_now(target="works")
+    host = Host.open(tmp_path / "j", {"works": works}, task_slots=3)
+    for _ in range(12):
+        host.scheduler.run_now(target="works")
+    with running(host):
         until(lambda: len(host.scheduler.runs(state="completed")) == 12)
     assert most == 3
 
