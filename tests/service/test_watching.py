@@ -257,8 +257,8 @@ def test_the_status_says_how_it_is_and_what_was_decided(tmp_path: Path):
                 due(host, "t")
                 until(ended(host))
                 status = client.status()
+                assert status.due == {"later": host.scheduler.next_due("later")}
         assert (status.state, status.ready, status.journal) == ("admitting", True, str(tmp_path / "j"))
-        assert status.due == {"later": host.scheduler.next_due("later")}
         assert [one.kind for one in status.decisions][:2] == ["RunCompleted", "RunStarted"]
         assert [(run.schedule_id, run.state) for run in status.runs] == [("t", "completed")]
 
