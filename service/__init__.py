@@ -70,7 +70,13 @@ if not TYPE_CHECKING:  # a checker that saw it would take any name for a public 
         module = LATER.get(name)
         if module is None:
             raise AttributeError(f"module 'duly.service' has no attribute {name!r}")
-        return getattr(import_module(module), name)
+        try:
+            return getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] == "duly":
+                raise
+            needed = f"duly.service.{name} needs {error.name}, which comes with an extra: pip install 'duly[service]'"
+            raise ModuleNotFoundError(needed, name=error.name) from error
 
 
 __all__ = [

@@ -5,12 +5,13 @@ Rules kept here:
   same file did; what others made stays as it is;
 - what has vanished is disabled, never deleted; it is enabled again when it comes back, unless somebody else has
   disabled it;
+- a file is taken whole or not at all, and one that says nothing does not disable everything;
 - a plan is pure: the same functions decide that will decide when it is carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -88,30 +89,52 @@ def provenance(journal: Path | None, source: str) -> Provenance:
     return found
 
 
-def converge(scheduler: Scheduler, file: ScheduleFile) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
-    """Declares what the file says, disables what it no longer says; what was done, and what was refused."""
-    changes: list[Change] = []
-    refused: list[Problem] = []
+def converge(scheduler: Scheduler, file: ScheduleFile, now: datetime) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+    """Declares what the file says, disables what it no longer says; what was done. A file that is refused in part is
+    refused whole: then nothing is done, and the second is why."""
     known = {schedule.id: schedule for schedule in scheduler.schedules()}
     declared = {one.schedule_id for one in file.entries}
     # The record is read only if it can matter: where something has vanished, or has come back.
     in_doubt = any(one.disabled if one.id in declared else not one.disabled for one in known.values())
     origin = provenance(scheduler.path, file.source) if in_doubt else Provenance(file.source)
+    vanished = [one for one in sorted((known.keys() & origin.ours) - declared) if not known[one].disabled]
+    refused = [*_refused(file, vanished), *_unfit(scheduler, file, Command(now, ACTOR))]
+    if refused:
+        return (), tuple(refused)
+    changes: list[Change] = []
     for one in file.entries:
         try:
             changes.append(_declare(scheduler, file, one, origin))
-        except SchedulerError as error:
+        except SchedulerError as error:  # somebody else was quicker
             refused.append(_refusal(file, one, error))
-    for schedule_id in sorted((known.keys() & origin.ours) - declared):
-        if not known[schedule_id].disabled:
-            scheduler.disable(schedule_id, actor=ACTOR, note=f"{VANISHED} {file.source}")
-            changes.append(Change(schedule_id, 0, "disabled"))
+    for schedule_id in vanished:
+        scheduler.disable(schedule_id, actor=ACTOR, note=f"{VANISHED} {file.source}")
+        changes.append(Change(schedule_id, 0, "disabled"))
     return tuple(changes), tuple(refused)
+
+
+def _refused(file: ScheduleFile, vanished: Sequence[str]) -> Iterator[Problem]:
+    """A file that says nothing is more likely a fault than a wish: half written, or never mounted."""
+    if vanished and not file.entries:
+        would = f"there is no schedule in it, and that would disable all {len(vanished)} that it brought"
+        yield Problem(file.source, 1, 1, would, "If that is meant: duly ctl disable them")
+
+
+def _unfit(scheduler: Scheduler, file: ScheduleFile, command: Command) -> Iterator[Problem]:
+    """The entries that cannot be declared."""
+    for one in file.entries:
+        try:
+            found = scheduler.find(one.schedule_id)
+            check_not_deleted(one.schedule_id, deleted=found is not None and found.deleted)
+            wanted = parse_definition(one.fields)
+            if found is None or getattr(found.trigger, "rule", None) != wanted.trigger:
+                decide_create(one.schedule_id, wanted, command, trigger_of)
+        except SchedulerError as error:
+            yield _refusal(file, one, error)
 
 
 def _declare(scheduler: Scheduler, file: ScheduleFile, one: Declared, origin: Provenance) -> Change:
     before = scheduler.find(one.schedule_id)
-    check_not_deleted(one.schedule_id, deleted=before is not None and before.deleted)
     note = file.note(one.line)
     after = scheduler.declare(one.schedule_id, **one.fields, actor=ACTOR, note=note)
     if before is None:
@@ -128,18 +151,18 @@ def plan(
 ) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
     """What `converge` would do to a journal in this state at `now`, and which catch-ups that discards."""
     changes: list[Change] = []
-    refused: list[Problem] = []
+    declared = {one.schedule_id for one in file.entries}
+    living = {name: one for name, one in state.by_id.items() if not one.disabled and not one.deleted}
+    vanished = sorted((living.keys() & origin.ours) - declared)
+    refused = list(_refused(file, vanished))
     for one in file.entries:
         try:
             changes.append(_planned(state.by_id.get(one.schedule_id), one, origin, Command(now, ACTOR)))
         except SchedulerError as error:
             refused.append(_refusal(file, one, error))
-    declared = {one.schedule_id for one in file.entries}
-    for schedule_id in sorted((state.by_id.keys() & origin.ours) - declared):
-        found = state.by_id[schedule_id]
-        if not found.disabled and not found.deleted:
-            entries = decide_switch(found, "disable", Command(now, ACTOR), trigger_of)
-            changes.append(Change(schedule_id, 0, "disabled", (), *_discards(found, entries, now)))
+    for schedule_id in vanished:
+        entries = decide_switch(living[schedule_id], "disable", Command(now, ACTOR), trigger_of)
+        changes.append(Change(schedule_id, 0, "disabled", (), *_discards(living[schedule_id], entries, now)))
     return tuple(changes), tuple(refused)
 
 

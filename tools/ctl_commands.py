@@ -22,7 +22,7 @@ from duly.journal.entries import JournalClosed, JournalOpened
 from duly.scheduler.clock import SystemClock
 from duly.scheduler.embedded import Scheduler
 from duly.tools.asking import ask_for_a_command
-from duly.tools.ctl_service import connect_options, resume, status, tell
+from duly.tools.ctl_service import chosen_address, connect_options, resume, status, tell
 from duly.tools.describe import describe_entry
 from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, Command, Parsed, optional_journal, output_options
@@ -61,11 +61,11 @@ def _parse_json(text: str) -> object:
 
 def _doing(command: Command) -> Command:
     """The options and the way of a command: the given function tells what to do, and this does it."""
-    return connect_options(_doing_here(command))
+    return connect_options(_doing_here(command, connects=True))
 
 
-def _doing_here(command: Command) -> Command:
-    """The same, without a way to a host that runs."""
+def _doing_here(command: Command, *, connects: bool = False) -> Command:
+    """The same, without a way to a host that runs, unless it gets one."""
 
     @optional_journal
     @click.option("--actor", help="Who does it, for the record. [default: the user]")
@@ -83,13 +83,13 @@ def _doing_here(command: Command) -> Command:
         **kwargs: Any,
     ) -> None:
         action: Action = command(*args, **kwargs)
-        if connect is not None:
-            tell(connect, token_file, action, acting(actor), note, output)
+        address = chosen_address(connect, journal)
+        if address is not None:
+            tell(address, token_file, action, acting(actor), note, output)
             return
         if journal is None:
-            raise click.UsageError(
-                "Which journal? Name it with -j PATH or $DULY_JOURNAL, or a running host with --connect."
-            )
+            another = ", or a running host with --connect" if connects else ""
+            raise click.UsageError(f"Which journal? Name it with -j PATH or $DULY_JOURNAL{another}.")
         refuse_unknown(journal, kwargs.get("schedule"), kwargs.get("run"))
         before = head(journal).sequence
         with open_as_visitor(journal, actor="ctl", create=False) as scheduler:

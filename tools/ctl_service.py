@@ -21,6 +21,7 @@ from duly.projections import Run, Schedule
 from duly.scheduler.embedded import Scheduler
 from duly.scheduler.execution import Attempt
 from duly.tools.exit_codes import BAD, FINE, UNREADABLE
+from duly.tools.extras import need_service_extra
 from duly.tools.moments import describe_duration, describe_instant
 from duly.tools.options import Command, output_options
 from duly.tools.output import Output
@@ -47,6 +48,20 @@ def connect_options(command: Command) -> Command:
     return _CONNECT(_TOKEN(command))
 
 
+def chosen_address(connect: str | None, journal: str | None) -> str | None:
+    """The service to speak to, or None for the journal itself: what was typed beats what the environment names."""
+    if connect is None or journal is None:
+        return connect
+    source = click.get_current_context().get_parameter_source
+    typed = [name for name in ("connect", "journal") if source(name) is click.core.ParameterSource.COMMANDLINE]
+    if typed == ["connect", "journal"]:
+        raise click.UsageError(
+            "-j and --connect are two ways, which may lead to two journals: keep -j for a host that is not running, "
+            "--connect for one that is."
+        )
+    return None if typed == ["journal"] else connect
+
+
 def tell(  # noqa: PLR0913, PLR0917 - what a command was told
     address: str,
     token_file: Path | None,
@@ -66,6 +81,7 @@ def tell(  # noqa: PLR0913, PLR0917 - what a command was told
 
 @contextmanager
 def _connected(address: str, token_file: Path | None) -> Generator[Client]:
+    need_service_extra("--connect")
     from duly.service import Client, ServiceUnreachable, Unauthorized
 
     try:
@@ -110,9 +126,14 @@ def _through_the_service(command: Command) -> Command:
     """The options of a command that only a running host can do: it is given a client."""
 
     @connect_options
+    @click.option("-j", "--journal", hidden=True)
     @output_options
     @functools.wraps(command)
-    def done(*args: Any, connect: str | None, token_file: Path | None, output: Output, **kwargs: Any) -> Any:
+    def done(
+        *args: Any, connect: str | None, token_file: Path | None, journal: str | None, output: Output, **kwargs: Any
+    ) -> Any:
+        if journal is not None:
+            raise click.UsageError("This asks a running host, and no journal: leave -j out, and give --connect ADDR.")
         if connect is None:
             raise click.UsageError("This asks a running host: name its service with --connect ADDR.")
         with _connected(connect, token_file) as client:

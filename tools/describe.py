@@ -60,7 +60,7 @@ from duly.tools.moments import describe_duration, describe_instant, describe_rou
 REASONS: dict[SkipReason, str] = {
     "misfire": "too late",
     "backlog": "backlog",
-    "overlap": "still running",
+    "overlap": "a run of it is not over",
     "capacity": "no free task slot",
     "preflight": "refused by preflight",
     "spent": "its period is spent",
@@ -216,9 +216,7 @@ def describe_trigger(rule: TriggerRule) -> str:
 
 
 def _skip_reason(entry: OccurrenceSkipped) -> str:
-    parts = [REASONS[entry.reason]]
-    if entry.blocking_run is not None:
-        parts.append(f"run {entry.blocking_run}")
+    parts = [REASONS[entry.reason] if entry.blocking_run is None else f"run {entry.blocking_run} is not over"]
     if entry.by is not None:
         parts.append(f"by entry {entry.by}")
     if entry.detail:

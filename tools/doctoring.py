@@ -236,6 +236,17 @@ def _waits_since(schedule: ScheduleState, now: datetime) -> datetime | None:
 
 
 def _of_runs(state: State, now: datetime, long_run: timedelta, place: str) -> Iterator[Trouble]:
+    for run_id, run in sorted(state.runs_open.items()):
+        if run.state != "interrupted":
+            continue
+        text = (
+            f"run {run_id} of {run.schedule_id or run.target} was interrupted, and waits to be resumed by its host "
+            f"(duly run --resume, duly ctl resume {run_id} --connect ADDR). Or give it up"
+        )
+        remedy = f"duly ctl abandon {run_id} -j {place}"
+        yield Trouble(
+            code="interrupted", gravity="note", text=text, remedy=remedy, schedule_id=run.schedule_id, run_id=run_id
+        )
     for run_id in sorted(state.started):
         run = state.runs_open[run_id]
         if run.started_at is None or now - run.started_at <= long_run:

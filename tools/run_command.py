@@ -12,6 +12,7 @@ from typing import cast
 import click
 
 from duly.scheduler.zones import zone_of
+from duly.tools.extras import need_service_extra
 from duly.tools.localzone import local_zone
 from duly.tools.moments import parse_duration
 from duly.tools.options import Parsed, journal_option, output_options
@@ -93,6 +94,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise click.UsageError("--token-file and --schedule-labels go with --serve ADDR.")
     if not (once or dry_run or output.for_people):
         raise click.UsageError("--json goes with --once and --dry-run; for the log there is --log-format json.")
+    if serve is not None:
+        need_service_extra("--serve")
     used = zone_of(zone or local_zone()).name
     settings = Settings(
         file,

@@ -1,19 +1,22 @@
 """What `duly run` says while it runs: one line for each decision in the journal, and for what befalls the host.
 
 Rules kept here: a decision is shown once it is durable, once, in the order of the record, whoever made it; JSON lines
-carry their schema; nothing here stops the host.
+carry their schema; nothing here stops the host, and a reader that does not read loses lines, of which it is told.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from queue import Full, Queue
+from threading import Thread
+from typing import Any, Final
 
 from duly.journal.errors import JournalError
 from duly.journal.following import Following
@@ -25,6 +28,10 @@ from duly.tools.run_settings import LogFormat
 from duly.tools.wording import counted
 
 SCHEMA = "duly.run/1"
+WAITING: Final = 10_000
+"""How many lines may wait for a reader."""
+PATIENCE: Final = 2.0
+"""Seconds for the last lines to be read."""
 
 
 class RunLog:
@@ -34,7 +41,7 @@ class RunLog:
         self._form = form
         self._clock = clock
         self._following = Following(journal, after=after)
-        self._lock = Lock()
+        self._lines = Lines()
 
     def __call__(self, event: Event) -> None:
         """Prints what the event tells, after the decisions before it."""
@@ -74,10 +81,66 @@ class RunLog:
                 else:
                     self._write(printable(describe_record(record)))
 
+    def close(self) -> None:
+        """Waits a moment until all is written."""
+        self._lines.close()
+
     def _write(self, line: str) -> None:
-        with self._lock, suppress(OSError):  # whoever read it has left: the schedules have not
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
+        self._lines.put(f"{line}\n")
+
+
+class Lines:
+    """Standard output, written on a thread of its own, since a pipe that nobody empties lets a writer wait for ever."""
+
+    def __init__(self) -> None:
+        self._waiting: Queue[str | None] = Queue(WAITING)
+        self._lost = 0
+        self._write = _writer()
+        self._thread = Thread(target=self._empty, name="duly log", daemon=True)
+        self._thread.start()
+
+    def put(self, line: str) -> None:
+        """Writes the line soon, if it can be written."""
+        try:
+            self._waiting.put_nowait(line)
+        except Full:
+            self._lost += 1
+
+    def close(self) -> None:
+        """Waits until all is written, or for `PATIENCE` seconds."""
+        with suppress(Full):
+            self._waiting.put(None, timeout=PATIENCE)
+            self._thread.join(PATIENCE)
+
+    def _empty(self) -> None:
+        while (line := self._waiting.get()) is not None:
+            lost, self._lost = self._lost, 0
+            with suppress(OSError, ValueError):  # whoever read it has left: the schedules have not
+                if lost:
+                    self._write(f"{counted(lost, 'line')} of this log could not be written: nobody read them\n")
+                self._write(line)
+
+
+def _writer() -> Callable[[str], object]:
+    """Writes to what standard output is now: past Python's buffer, which would still be full when the process ends."""
+    stream = sys.stdout
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):  # no file
+
+        def write_to_stream(text: str) -> None:
+            stream.write(text)
+            stream.flush()
+
+        return write_to_stream
+    stream.flush()
+
+    def write(text: str) -> None:
+        left = text.encode(stream.encoding, "backslashreplace")
+        while left:
+            left = left[os.write(descriptor, left) :]
+
+    return write
 
 
 class LogLines(logging.Handler):

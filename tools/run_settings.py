@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from duly.scheduler.clock import Clock
 from duly.tools.crontab import Problem
@@ -19,6 +19,7 @@ from duly.tools.output import terminal
 from duly.tools.printable import printable
 from duly.tools.schedule_file import ScheduleFile, read_schedule_file
 
+STANDARD_INPUT: Final = "-"
 LogFormat: TypeAlias = Literal["text", "json"]
 
 

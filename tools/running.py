@@ -12,19 +12,17 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import click
-
-from duly.journal import Disk, JournalError
+from duly.journal import Disk
 from duly.journal.entries import Entry, RunAbandoned
 from duly.projections import replay
 from duly.projections.indexed import IndexedJournal
 from duly.scheduler.clock import SystemClock
-from duly.scheduler.errors import SchedulerError
 from duly.service import Command, CommandOf, Event, Host, Opened, Outputs, Polled, Work, stopped_by_signals
 from duly.tools.converging import converge, described
 from duly.tools.declaring import TARGET
 from duly.tools.exit_codes import FINE, UNREADABLE
 from duly.tools.output import Output
+from duly.tools.reloading import Reload, hangups_noted
 from duly.tools.run_log import LogLines, RunLog
 from duly.tools.run_settings import LogFormat, Settings, refuse, tell_notices
 from duly.tools.standing import Invocation, Standing, exit_code_of, standings
@@ -71,21 +69,26 @@ def run_on(settings: Settings, form: LogFormat) -> int:
     file = settings.read()
     if file.problems:
         return refuse(file.problems)
-    with _listening(settings) as serving, open_host(settings, None if serving is None else serving.disk) as host:
+    with (
+        hangups_noted() as hangups,
+        _listening(settings) as serving,
+        open_host(settings, None if serving is None else serving.disk) as host,
+    ):
         clock = settings.clock or SystemClock()
         log = RunLog(settings.journal, form, clock, after=host.scheduler.recovery.replayed)
-        with _logged(log):
-            changes, refused = converge(host.scheduler, file)
+        reload = Reload(settings, host, log)
+        with _logged(log), stopped_by_signals(host, reload=reload.now):
+            changes, refused = converge(host.scheduler, file, clock.now())
             if refused:
                 return refuse(refused)
             host.observe(log)
+            host.observe(reload)
             log.say("file", f"{file.source}: {described(changes)}")
             for notice in file.notices:
                 log.say("notice", notice)
-            with (
-                serving.of(host, log) if serving else nullcontext(),
-                stopped_by_signals(host, reload=lambda: _reload(settings, host, log)),
-            ):
+            if hangups:
+                host.call(reload.now)
+            with serving.of(host, log) if serving else nullcontext():
                 host.run()
     return FINE if host.failure is None else UNREADABLE
 
@@ -102,30 +105,6 @@ def _listening(settings: Settings) -> Generator[Serving | None]:
         yield serving
 
 
-def _reload(settings: Settings, host: Host, log: RunLog) -> None:
-    """Reads the file again, on the host's thread; a bad one is told of, and changes nothing."""
-    try:
-        file = settings.read()
-    except (OSError, click.ClickException) as error:
-        log.say("reload-refused", f"{settings.file}: {error}; what was declared before goes on")
-        return
-    if file.problems:
-        for problem in file.problems:
-            log.say("reload-refused", str(problem))
-        return
-    try:
-        changes, refused = converge(host.scheduler, file)
-    except JournalError:
-        host.call(lambda: _reload(settings, host, log))  # when the journal is back
-        raise
-    except SchedulerError as error:
-        log.say("reload-refused", str(error))
-        return
-    for problem in refused:
-        log.say("refused", str(problem))
-    log.say("reloaded", f"{file.source}: {described(changes)}")
-
-
 @contextmanager
 def _logged(log: RunLog) -> Generator[None]:
     """Brings the library's warnings into the log while the block runs."""
@@ -136,6 +115,7 @@ def _logged(log: RunLog) -> Generator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+        log.close()
 
 
 # Once
@@ -166,7 +146,7 @@ def run_once(settings: Settings, output: Output) -> int:
     tell_notices(file)
     seen = _Seen()
     with open_host(settings) as host:
-        _, refused = converge(host.scheduler, file)
+        _, refused = converge(host.scheduler, file, (settings.clock or SystemClock()).now())
         if refused:
             return refuse(refused)
         host.observe(seen)

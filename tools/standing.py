@@ -45,6 +45,9 @@ ACTIVE: Final[dict[RunState, str]] = {
     "started": "still running",
     "interrupted": "interrupted, goes on with --resume",
 }
+UNSEEN: Final = (
+    "its host ended before it did, and nobody saw how it went: look at what it has done before you run it again"
+)
 SKIPS: Final = (OccurrenceSkipped, OccurrenceSuperseded, IntervalSkipped)
 
 
@@ -107,7 +110,7 @@ def _of_run(name: str, run: Run, found: ScheduleState | None) -> Standing:
             text = f"interrupted ({what}): it can go on, with duly run --resume"
             return Standing(name, "fine", text, run.id)
         case _:
-            error = "its process died" if run.error is None else describe_error(run.error)
+            error = UNSEEN if run.error is None else describe_error(run.error)
             return Standing(name, "failed", f"FAILED ({what}): {error}", run.id)
 
 
@@ -124,7 +127,7 @@ def _why_not(state: State, found: ScheduleState, seen: Invocation) -> tuple[str,
     waits = _waits(found, seen.now)
     if waits is not None:
         return f"waits for a task slot ({_local(waits, found, seen.now)})", None
-    spent = _spent(found, seen)
+    spent = _spent(state, found, seen)
     if spent is not None:
         return spent
     skips = [entry for entry in seen.decisions if isinstance(entry, SKIPS) and entry.schedule_id == found.id]
@@ -153,7 +156,7 @@ def _waits(found: ScheduleState, now: datetime) -> datetime | None:
     return due.instants[0] if due.instants else None
 
 
-def _spent(found: ScheduleState, seen: Invocation) -> tuple[str, int | None] | None:
+def _spent(state: State, found: ScheduleState, seen: Invocation) -> tuple[str, int | None] | None:
     """What spent the current calendar period of a schedule that runs once in each."""
     rule = found.definition.trigger
     if not isinstance(rule, OncePerRule):
@@ -166,13 +169,20 @@ def _spent(found: ScheduleState, seen: Invocation) -> tuple[str, int | None] | N
             if isinstance(entry, ExternalRunRecorded):
                 by = f" (entry {sequence}{f', recorded by {entry.actor}' if entry.actor else ''})"
                 return f"spent by an external run stamped {stamp:%Y-%m-%d}{by}", None
-            return f"already ran {within}, by hand (run {sequence}, {_local(stamp, found, seen.now)})", sequence
+            by_hand = state.known_run(sequence)
+            what = "" if by_hand is None else _unlike_completed(by_hand.state)
+            return f"already ran {within}, by hand (run {sequence}, {_local(stamp, found, seen.now)}{what})", sequence
     run = explain(seen.journal, found.id, start, now=seen.now).run
     if run is None:
         return None
     at = _local(run.admitted_at, found, seen.now)
-    failed = "" if run.state == "completed" else f"; it is {run.state}"
-    return f"already ran {within} (run {run.run_id}, {at}{failed})", run.run_id
+    return f"already ran {within} (run {run.run_id}, {at}{_unlike_completed(run.state)})", run.run_id
+
+
+def _unlike_completed(state: RunState) -> str:
+    if state == "interrupted":
+        return "; it is interrupted, and goes on with --resume"
+    return "" if state == "completed" else f"; it is {state}"
 
 
 def _local(instant: datetime, found: ScheduleState, now: datetime) -> str:

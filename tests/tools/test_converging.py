@@ -45,7 +45,7 @@ class Keeping:
             self.open().close()
         planned = self.planned(text)
         with self.open() as scheduler:
-            changes, refused = converge(scheduler, self.read(text))
+            changes, refused = converge(scheduler, self.read(text), self.clock.now())
         assert refused == ()
         assert [(one.schedule_id, one.outcome) for one in planned] == [
             (one.schedule_id, one.outcome) for one in changes
@@ -113,15 +113,48 @@ def test_what_an_import_of_the_same_file_brought_belongs_to_the_file(keep: Keepi
     assert keep(A) == {"job-a": "unchanged", "job-b": "disabled"}
 
 
-def test_an_id_that_was_deleted_is_refused_and_the_others_are_declared(keep: Keeping):
+def test_an_id_that_was_deleted_refuses_the_whole_file(keep: Keeping):
     keep(A)
     with keep.open() as scheduler:
         scheduler.delete("job-a")
     file = keep.read(A + B)
     changes, refused = plan(replay(keep.journal), file, provenance(keep.journal, file.source), keep.clock.now())
     with keep.open() as scheduler:
-        assert (converge(scheduler, file)[1], converge(scheduler, file)[0][0].outcome) == (refused, "unchanged")
+        assert converge(scheduler, file, keep.clock.now()) == ((), refused)
     assert ([one.outcome for one in changes], [one.line for one in refused]) == (["created"], [1])
+    assert keep.states() == {}
+
+
+def test_a_one_shot_that_is_past_refuses_the_whole_file_until_it_is_there(keep: Keeping):
+    keep.clock.advance(timedelta(days=1))
+    text = '[schedules.{}]\ncommand = "x"\n{}\n'
+    daily, past = text.format("b", 'cron = "@daily"'), text.format("a", "once = 2026-03-02T00:00:00Z")
+    keep.path = keep.path.with_suffix(".toml")
+    file = keep.read(past + daily)
+    with keep.open() as scheduler:
+        changes, refused = converge(scheduler, file, keep.clock.now())
+        assert (changes, [one.line for one in refused], scheduler.schedules()) == ((), [1], ())
+    keep.clock.step(-timedelta(days=2))
+    with keep.open() as scheduler:
+        assert len(converge(scheduler, file, keep.clock.now())[0]) == 2
+        keep.clock.advance(timedelta(days=3))
+        scheduler.poll()
+        changes, refused = converge(scheduler, file, keep.clock.now())
+    assert ([one.outcome for one in changes], refused) == (["unchanged", "unchanged"], ())
+
+
+def test_a_file_that_says_nothing_disables_nothing(keep: Keeping):
+    keep(A)
+    keep(A + B)
+    file = keep.read("# nothing\n")
+    _, planned = plan(replay(keep.journal), file, provenance(keep.journal, file.source), keep.clock.now())
+    with keep.open() as scheduler:
+        changes, refused = converge(scheduler, file, keep.clock.now())
+        told = "there is no schedule in it, and that would disable all 2 that it brought"
+        assert (changes, refused, [one.message for one in refused]) == ((), planned, [told])
+        scheduler.disable("job-a")
+        scheduler.disable("job-b")
+        assert converge(scheduler, file, keep.clock.now()) == ((), ())
 
 
 def test_a_plan_says_which_catch_ups_an_edit_discards(keep: Keeping):

@@ -12,7 +12,7 @@ import pytest
 from duly import Cron, ManualClock, OncePer, Scheduler
 from duly.journal import read
 from duly.journal.entries import JournalOpened, kind_of
-from duly.tools import ctl_service
+from duly.tools import ctl_service, extras
 from tests.service.serving import serving
 from tests.tools.conftest import Duly
 
@@ -109,6 +109,40 @@ def first_of(host: Host) -> JournalOpened:
 def test_what_is_refused_is_told_as_ever(command: list[str], code: int, words: str, host: Host, duly: Duly):
     result = duly("ctl", *command, *host.options)
     assert (result.code, words in result.err) == (code, True)
+
+
+def test_what_is_typed_beats_what_the_environment_names(
+    host: Host, duly: Duly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with Scheduler.open(tmp_path / "other", clock=ManualClock(AT)) as other:
+        other.create("job", Cron("0 * * * *", zone="UTC"), target="work")
+    monkeypatch.setenv("DULY_CONNECT", host.options[1])
+    monkeypatch.setenv("DULY_TOKEN_FILE", host.options[3])
+    assert "paused; what lay" in duly("ctl", "pause", "job", "-j", tmp_path / "other").out
+    assert not host.scheduler.schedule("job").paused
+    assert duly("ctl", "pause", "job").out == "job  revision 1, paused\n"
+    twice = duly("ctl", "unpause", "job", "-j", tmp_path / "other", *host.options)
+    assert (twice.code, "keep -j for a host that is not running" in twice.err) == (2, True)
+    monkeypatch.setenv("DULY_JOURNAL", str(tmp_path / "other"))
+    assert duly("ctl", "unpause", "job", *host.options).out == "job  revision 1, live\n"
+
+
+@pytest.mark.parametrize("words", [["resume", "4"], ["status"]])
+def test_what_only_a_running_host_can_do_says_so_of_a_journal(words: list[str], host: Host, duly: Duly):
+    answer = duly("ctl", *words, "-j", host.scheduler.path)
+    assert (answer.code, "asks a running host, and no journal" in answer.err) == (2, True)
+
+
+def test_a_command_without_a_service_does_not_speak_of_one(duly: Duly):
+    assert duly("ctl", "settle").err.startswith("duly: Which journal? Name it with -j PATH or $DULY_JOURNAL. See")
+
+
+def test_without_the_extra_it_says_which_one_to_install(host: Host, duly: Duly, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    told = "needs httpx2, prometheus_client, starlette, uvicorn, which come with an extra: pip install 'duly[service]'."
+    for words in (["ctl", "status", *host.options], ["run", "x", "-j", "j", "--serve", ":0"]):
+        answer = duly(*words)
+        assert (answer.code, told in answer.err) == (2, True), answer
 
 
 def test_without_the_token_it_says_where_to_name_it(host: Host, duly: Duly):

@@ -107,7 +107,7 @@ SENTENCES: list[tuple[Entry, str]] = [
     ),
     (
         OccurrenceSkipped(at=AT, schedule_id="a", scheduled_at=DUE, reason="overlap", blocking_run=7),
-        "skipped 2026-03-29T01:00:00Z: still running, run 7",
+        "skipped 2026-03-29T01:00:00Z: run 7 is not over",
     ),
     (
         OccurrenceSuperseded(at=AT, schedule_id="a", scheduled_at=DUE, by=NEWER),

@@ -79,6 +79,15 @@ def long_run(path: Path) -> Path:
     return path
 
 
+def interrupted(path: Path) -> Path:
+    scheduler, _ = opened(path, NOW)
+    run = scheduler.run_now("job")
+    scheduler.start(run.id)
+    scheduler.interrupt(run.id)
+    scheduler.close()
+    return path
+
+
 def torn(path: Path) -> Path:
     [segment] = healthy(path).glob("*.jsonl")
     with segment.open("ab") as file:
@@ -121,6 +130,7 @@ def test_a_healthy_journal_has_no_trouble(duly: Duly, tmp_path: Path):
         (held, "starving", 4),
         (ahead, "watermark-ahead", 4),
         (long_run, "long-run", 1),
+        (interrupted, "interrupted", 0),
         (torn, "torn", 1),
         (without_head, "head-behind", 1),
     ],

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from duly.journal import verify
 from duly.projections import Run, replay
 from duly.scheduler.accounting import account
+from duly.scheduler.clock import SystemClock
 from duly.tools.converging import converge
 from duly.tools.run_settings import Settings
 from duly.tools.running import open_host
@@ -60,6 +62,16 @@ class Running:
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
+
+
+@contextmanager
+def ending(process: subprocess.Popen[Any]) -> Generator[subprocess.Popen[Any]]:
+    """The process, which ends with the block, however that ends."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 class World:
@@ -194,7 +206,9 @@ def test_hangups_under_load_lose_nothing(world: World):
     assert [len(replay(world.folder / "j").runs(schedule_id=name)) for name in commands] == [1] * 30
 
 
-@pytest.mark.parametrize("text", ["[schedules.x", "[schedules.x]\ncron = '61 * * * *'\ncommand = 'true'\n", None])
+@pytest.mark.parametrize(
+    "text", ["[schedules.x", "[schedules.x]\ncron = '61 * * * *'\ncommand = 'true'\n", "# nothing\n", None]
+)
 def test_a_bad_file_changes_nothing(world: World, text: str | None):
     world.write(slow="while [ ! -e go ]; do sleep 0.02; done")
     host = world.run()
@@ -213,7 +227,7 @@ def test_a_bad_file_changes_nothing(world: World, text: str | None):
 def test_a_reader_who_leaves_stops_nothing(world: World):
     world.write(quick="true")
     command = [sys.executable, "-P", "-m", "duly", "run", "s.toml", "-j", "j", "--zone", "UTC"]
-    with subprocess.Popen(command, cwd=world.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with ending(subprocess.Popen(command, cwd=world.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
@@ -225,6 +239,47 @@ def test_a_reader_who_leaves_stops_nothing(world: World):
         assert process.wait(60) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_a_reader_who_does_not_read_stops_nothing(world: World):
+    text = "".join(f"[schedules.j{number}]\ncron = '0 0 1 1 *'\ncommand = 'true'\n" for number in range(1000))
+    (world.folder / "s.toml").write_text(f"{text}[schedules.quick]\nonce_per = 'day'\ncommand = 'touch done'\n")
+    command = [sys.executable, "-P", "-m", "duly", "run", "s.toml", "-j", "j", "--zone", "UTC"]
+    with ending(subprocess.Popen(command, cwd=world.folder, stdout=subprocess.PIPE)) as process:
+        until((world.folder / "done").exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_a_hangup_before_it_is_ready_ends_nothing(world: World):
+    text = "".join(f"[schedules.j{number}]\ncron = '0 0 1 1 *'\ncommand = 'true'\n" for number in range(1000))
+    (world.folder / "s.toml").write_text(text, encoding="utf-8")
+    host = world.run()
+    until((world.folder / "j").exists)
+    host.signal(signal.SIGHUP)
+    host.says("reloaded: s.toml: 1000 unchanged")
+    host.signal(signal.SIGTERM)
+    assert host.ends() == 0
+
+
+def test_standard_input_is_not_read_again(world: World):
+    world.write(slow="while [ ! -e go ]; do sleep 0.02; done")
+    crontab = "# duly: id=daily\n0 0 * * * true\n"
+    command = [sys.executable, "-P", "-m", "duly", "run", "-", "-j", "j", "--zone", "UTC"]
+    with ending(
+        subprocess.Popen(command, cwd=world.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(crontab)
+        process.stdin.close()
+        lines = iter(process.stdout.readline, "")
+        assert any("ready" in line for line in lines)
+        process.send_signal(signal.SIGHUP)
+        assert any("reload-refused: standard input cannot be read again" in line for line in lines)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert not replay(world.folder / "j").schedule("daily").disabled
 
 
 def test_a_bad_file_at_the_start_runs_nothing(world: World):
@@ -267,7 +322,7 @@ def test_a_crontab_means_what_cron_means_by_it(tmp_path: Path):
     (tmp_path / "crontab").write_text(crontab, encoding="utf-8")
     settings = Settings(tmp_path / "crontab", tmp_path / "j", "UTC")
     with open_host(settings) as host:
-        converge(host.scheduler, settings.read())
+        converge(host.scheduler, settings.read(), SystemClock().now())
         run = host.scheduler.run_now("job")
         host.once()
     log = tmp_path / "j-output" / "job" / f"{run.id}.log"

@@ -74,6 +74,18 @@ def test_a_period_is_spent_by_a_run_by_hand(once: Invocations):
     assert (code, line) == (0, f"weekly  already ran this week, by hand (run {run.id}, 2026-03-02 01:00)")
 
 
+def test_a_run_by_hand_that_is_interrupted_is_said_to_be(once: Invocations):
+    once.write(DAILY.format(once.folder / "ran"))
+    with once.open() as scheduler:
+        scheduler.declare("daily", OncePer("day", zone="UTC"), target="command", input={"command": "true"})
+        run = scheduler.run_now("daily")
+        scheduler.start(run.id)
+        scheduler.interrupt(run.id)
+    code, [line] = once(MINUTES)
+    told = f"daily  already ran today, by hand (run {run.id}, 00:00; it is interrupted, and goes on with --resume)"
+    assert (code, line) == (0, told)
+
+
 def test_a_failed_run_is_said_and_is_the_exit_code(once: Invocations):
     once.write(DAILY.replace("echo ran >> {}", "exit 3"))
     code, [line] = once(MINUTES)
@@ -172,7 +184,13 @@ def test_a_run_whose_process_died_with_an_earlier_invocation_has_failed(once: In
     with once.open() as scheduler:
         [run] = scheduler.poll(start=True).offered
     code, lines = once()
-    assert (code, lines) == (1, [f"c  FAILED (00:01, run {run.id}): its process died"])
+    assert (code, lines) == (
+        1,
+        [
+            f"c  FAILED (00:01, run {run.id}): its host ended before it did, and nobody saw how it went: "
+            "look at what it has done before you run it again"
+        ],
+    )
 
 
 def test_a_schedule_of_others_is_left_to_them(once: Invocations):

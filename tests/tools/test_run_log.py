@@ -1,0 +1,55 @@
+"""The log of `duly run`: what becomes of lines that nobody reads."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+
+import pytest
+
+from duly.tools import run_log
+from duly.tools.run_log import Lines
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="a pipe that is full")
+
+
+@contextmanager
+def into_a_pipe() -> Generator[int]:
+    """Makes standard output a pipe, which the descriptor reads."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"), os.fdopen(writing, "w", encoding="ascii") as stream, redirect_stdout(stream):
+        yield reading
+
+
+def test_lines_come_in_their_order_and_are_all_there_at_the_end():
+    with into_a_pipe() as pipe:
+        lines = Lines()
+        for number in range(1000):
+            lines.put(f"{number} \xe9\n")
+        lines.close()
+        assert os.read(pipe, 1 << 20).decode() == "".join(f"{number} \\xe9\n" for number in range(1000))
+
+
+def test_a_pipe_that_nobody_empties_makes_nobody_wait_and_is_told_of(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run_log, "WAITING", 10)
+    monkeypatch.setattr(run_log, "PATIENCE", 0.1)
+    with into_a_pipe() as pipe:
+        lines = Lines()
+        lines.put("x" * 200_000 + "\n")
+        time.sleep(0.1)
+        begun = time.monotonic()
+        for number in range(30):
+            lines.put(f"{number}\n")
+        lines.close()
+        assert time.monotonic() - begun < 10
+        said = b""
+        while not said.endswith(b"\n9\n"):
+            more = os.read(pipe, 1 << 20)
+            assert more
+            said += more
+    assert said.decode().splitlines()[1:] == [
+        "20 lines of this log could not be written: nobody read them",
+        *map(str, range(10)),
+    ]
