@@ -79,6 +79,7 @@ def test_a_reply_that_is_not_taken_is_given_up(scheduler: Scheduler, tmp_path: P
     monkeypatch.setattr(connections, "UNREAD", 0.3)
     many = b"GET /status.js HTTP/1.1\r\nHost: x\r\n\r\n" * 2_000
     with serving(scheduler, tmp_path) as served, connect(served) as deaf:
+        until(lambda: open_connections(served) == 1)
         with suppress(ConnectionError, TimeoutError):
             deaf.settimeout(5)
             deaf.sendall(many)

@@ -149,11 +149,12 @@ def test_a_client_waits_for_a_journal_that_is_being_opened_again(tmp_path: Path)
 def test_a_duration_is_a_timedelta(served: Served):
     for name in ("timeout", "patience"):
         wrong: dict[str, Any] = {name: 2}
+        negative: dict[str, Any] = {name: timedelta(seconds=-1)}
         for kind in (Client, AsyncClient):
             with pytest.raises(DefinitionError, match=rf"{name}: 2 is no timedelta. Write timedelta\(seconds=2\)"):
                 kind(served.address, **wrong)
             with pytest.raises(DefinitionError, match="is negative"):
-                kind(served.address, **{name: timedelta(seconds=-1)})
+                kind(served.address, **negative)
 
 
 def test_a_closed_client_says_so(served: Served, scheduler: Scheduler):
