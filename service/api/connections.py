@@ -8,6 +8,7 @@ place of the one that has been without a request for the longest, so that whoeve
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, Final, cast
 
 import h11
@@ -17,6 +18,8 @@ from uvicorn.server import ServerState
 
 from duly.service.api.bounds import Bounds
 
+_log: Final = logging.getLogger("duly.service.http")
+_log.setLevel(logging.ERROR)
 UNREAD: Final = 30.0
 """Seconds in which a client takes something of a reply that waits for it."""
 
@@ -34,6 +37,7 @@ class Connection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.logger = _log  # so that nobody fills the log of the program with what is no request
         self.waiting_since = self.loop.time()
         """When it began to be without a request."""
         self._arrival: asyncio.TimerHandle | None = None

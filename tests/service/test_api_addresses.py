@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -49,12 +50,31 @@ def test_a_socket_is_its_owners_alone_and_a_dead_one_gives_way(scheduler: Schedu
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         with served.client() as client:
             assert client.schedule("a").id == "a"
-        with pytest.raises(OSError, match="somebody listens"):
+        with pytest.raises(OSError, match="somebody listens") as caught:
             Server.open(scheduler, f"unix:{path}")
+        assert (caught.value.errno, caught.value.filename) == (errno.EADDRINUSE, str(path))
     assert not path.exists()
     path.write_text("a file", encoding="ascii")
     with pytest.raises(FileExistsError):
         Server.open(scheduler, f"unix:{path}")
+
+
+def test_an_address_that_is_taken_is_named(scheduler: Scheduler):
+    with Listener.open("127.0.0.1:0") as listener, pytest.raises(OSError, match="in use") as caught:
+        Server.open(scheduler, str(listener.address))
+    assert (caught.value.errno, caught.value.filename) == (errno.EADDRINUSE, str(listener.address))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
+def test_a_socket_of_somebody_who_lets_nobody_in_any_more_is_not_removed(tmp_path: Path):
+    path = tmp_path / "d.sock"
+    with socket.socket(socket.AF_UNIX) as stopped, socket.socket(socket.AF_UNIX) as first:
+        stopped.bind(str(path))
+        stopped.listen(0)
+        first.connect(str(path))  # now it is full
+        with pytest.raises(OSError, match="somebody listens"):
+            Listener.open(f"unix:{path}")
+    assert path.exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -84,13 +85,16 @@ NO_HTTP = [b"POST /rpc HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000, b"\r\n" * 50
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=400) | st.sampled_from(NO_HTTP))
-def test_whoever_speaks_no_http_harms_nobody_else(served: Served, sent: bytes):
+def test_whoever_speaks_no_http_harms_nobody_else_and_fills_no_log(
+    served: Served, caplog: pytest.LogCaptureFixture, sent: bytes
+):
     host, _, port = served.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:
         with suppress(OSError):
             raw.sendall(sent)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # and leaves without a word
     assert post(served.address, call("find", ["a"])).json["result"]["id"] == "a"
+    assert caplog.text == ""
 
 
 def test_many_at_once_each_get_their_own_answer(served: Served):

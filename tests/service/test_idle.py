@@ -25,10 +25,11 @@ def processor_time(pid: int) -> float:
 
 
 @pytest.mark.torture
-def test_an_idle_host_of_a_thousand_schedules_uses_a_thousandth_of_a_processor(tmp_path: Path):
+@pytest.mark.parametrize("serving", [[], ["--serve", "127.0.0.1:0", "--token-file", "token"]], ids=["alone", "served"])
+def test_an_idle_host_of_a_thousand_schedules_uses_a_thousandth_of_a_processor(tmp_path: Path, serving: list[str]):
     lines = (f'[schedules.s{number}]\ncron = "0 0 29 2 *"\ncommand = "true"\n' for number in range(1000))
     (tmp_path / "s.toml").write_text("".join(lines), encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "duly", "run", "s.toml", "-j", "j", "--zone", "UTC"]
+    command = [sys.executable, "-P", "-m", "duly", "run", "s.toml", "-j", "j", "--zone", "UTC", *serving]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
         until(lambda: "ready" in (host.stdout.readline() if host.stdout else ""))
