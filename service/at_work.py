@@ -60,6 +60,8 @@ class AtWork:
         self._current: dict[int, Current] = {}
         self._task_slots = task_slots
         self._kill_grace = kill_grace.total_seconds()
+        self.ended = 0
+        """How many were at work and are not any more."""
 
     def __len__(self) -> int:
         return len(self._current)
@@ -130,6 +132,7 @@ class AtWork:
         if current is None or current.activity.work.attempt_id != result.attempt_id:
             return None
         del self._current[result.run_id]
+        self.ended += 1
         if current.given_up:
             return None
         if current.reason is None or isinstance(result, Interrupted):

@@ -219,29 +219,26 @@ class Host:
         with loop.living(leave_adopted=True):
             left: set[str] | None = None
             while not loop.stops:
-                loop.attend(patience.total_seconds(), lambda: self.failure is None or loop.stops > 0)
+                loop.attend(patience.total_seconds(), lambda: not (self.failure or loop.results) or loop.stops > 0)
                 if self.failure is not None:
                     raise self.failure
+                before = loop.at_work.ended
                 if not loop.guarded(loop.poll) or self.last_poll is None:
                     continue
                 poll = self.last_poll[0]
                 waiting = loop.left_undecided(poll.now)
                 left = waiting if left is None else (left & waiting) - {run.schedule_id or "" for run in poll.admitted}
-                if not poll.more and not (loop.at_work.own and self._has_freed_a_slot(left)):
+                if not poll.more and not self._has_room_again(before, wanted=bool(left or loop.to_resume)):
                     break
         if loop.results and self.failure is not None:
             raise self.failure
         return tuple(ended)
 
-    def _has_freed_a_slot(self, left: set[str]) -> bool:
-        """Waits for work to end; whether what is left, if anything is, may have found a slot by that."""
+    def _has_room_again(self, before: int, *, wanted: bool) -> bool:
+        """Waits for work to end; whether some has ended, beyond what had before the poll, and that is wanted."""
         loop = self._loop
-        if not left and not loop.to_resume:
-            loop.attend(None, lambda: not loop.at_work.own or loop.stops > 0)
-            return False
-        count = len(loop.at_work.own)
-        loop.attend(None, lambda: len(loop.at_work.own) < count or loop.stops > 0)
-        return True
+        loop.attend(None, lambda: not loop.at_work.own or loop.stops > 0 or (wanted and loop.at_work.ended > before))
+        return wanted and loop.at_work.ended > before
 
     def close(self) -> None:
         """Closes the journal; a host that runs is stopped first, and waited for, except by its own thread. Never

@@ -285,6 +285,8 @@ class Loop:
             pauses = [LONGEST_NAP, self.at_work.enforce(), self.tenure.retry_in()]
             if enough():
                 return
+            if self.results and self.tenure.failure is None:
+                pauses.append(0.0)
             if until is not None:
                 pauses.append(until - time.monotonic())
             pause = min(one for one in pauses if one is not None)

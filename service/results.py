@@ -37,7 +37,8 @@ def recordable(result: Result) -> Result:
     try:
         return checked_result(result)
     except BaseException as error:  # a value of a handler may do anything when it is looked at
-        return _failure(result, error)
+        raised = result.error if isinstance(result, Failed) and isinstance(result.error, BaseException) else error
+        return _failure(result, raised)
 
 
 def _failure(result: Result, error: BaseException) -> Failed:

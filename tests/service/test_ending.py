@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from datetime import timedelta
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from duly import Cron, ManualClock, Run, Scheduler, SchedulerClosed
-from duly.service import Host, Interruption, Work
+from duly.service import Command, Ended, Event, Host, Interruption, Work, commands
+from duly.service.processes import process_of
 from tests.service.hosting import PATIENCE, due, ended, just_now, outcomes, running, until
 
 
@@ -113,6 +115,48 @@ def test_a_host_that_is_stopped_admits_and_resumes_nothing(tmp_path: Path):
         go.set()
         until(lambda: host.state == "closed")
     assert outcomes(tmp_path / "j") == {"slow": True}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="commands need process groups")
+def test_a_command_that_lives_on_is_not_called_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It stands for one in the middle of a system call, which not even SIGKILL ends."""
+
+    def unheard(_group: int, _number: int) -> None:
+        """The signal waits until the call is over."""
+
+    monkeypatch.setattr(commands, "signal_group", unheard)
+    grace = timedelta(seconds=0.05)
+    command = Command(f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
+    with running(Host.open(tmp_path / "j", {"c": command}, drain_grace=grace, kill_grace=grace)) as host:
+        due(host, "c")
+        [run_id] = until(lambda: host.at_work)
+        until(lambda: host.scheduler.run(run_id).notes)
+    assert outcomes(tmp_path / "j") == {"c": "started"}
+    with running(Host.open(tmp_path / "j", {"c": command})) as host:
+        assert [run.id for run in host.scheduler.recovery.running] == [run_id]
+        (tmp_path / "go").touch()
+        until(ended(host))
+    assert outcomes(tmp_path / "j") == {"c": "OutlivedItsHost"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="commands need process groups")
+def test_the_end_of_a_command_is_recorded_after_its_process_has_ended(tmp_path: Path):
+    alive: list[bool] = []
+
+    def looks(event: Event) -> None:
+        if isinstance(event, Ended):
+            [note] = event.run.notes
+            alive.append(process_of(note["process"]) is not None)
+
+    grace, line = timedelta(seconds=0.05), "trap '' TERM; while :; do sleep 0.01; done"
+    host = Host.open(
+        tmp_path / "j", {"c": Command(line)}, drain_grace=grace, kill_grace=grace, observers=[looks], task_slots=4
+    )
+    with running(host):
+        runs = [host.scheduler.run_now(target="c") for _ in range(4)]
+        until(lambda: all(host.scheduler.run(run.id).notes for run in runs))
+    assert alive == [False] * 4
+    assert outcomes(tmp_path / "j") == {"c": "Cancelled"}
 
 
 def test_once_executes_what_is_due_and_leaves(tmp_path: Path):

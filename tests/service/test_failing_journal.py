@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -191,55 +190,75 @@ def test_once_gives_up_a_journal_that_does_not_come_back(tmp_path: Path, disk: F
             host.once(patience=timedelta(seconds=0.5))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a file system of a few pages is mounted")
-def test_a_full_disk_stops_nothing_that_runs_and_the_host_goes_on_when_there_is_room(tmp_path: Path):
-    """The journal lies on a real file system that fills up while the host runs."""
-    small = tmp_path / "small"
-    small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)], check=False)  # noqa: S607 - mount is found on PATH
-    if mounted.returncode != 0:
-        warned = "no small disk can be mounted here: the failing disk proves it alone"
-        sys.stderr.write(f"{warned}\n")
-        return
+class SmallDisk(RealDisk):
+    """A disk with so much room for files to grow: what goes beyond is written in part, and then refused."""
+
+    room: int | None = None
+
+    def write(self, file: int, offset: int, data: bytes | memoryview) -> int:
+        if self.room is None:
+            return super().write(file, offset, data)
+        fits = max(self.size(file) + self.room - offset, 0)
+        if not fits:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        before = self.size(file)
+        written = super().write(file, offset, data[:fits])
+        self.room -= self.size(file) - before
+        return written
+
+
+@contextmanager
+def no_room(disk: SmallDisk, _journal: Path) -> Generator[None]:
+    disk.room = 3_000
     try:
-        _fill_while_it_runs(small, tmp_path)
+        yield
     finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)  # noqa: S607 - umount is found on PATH
+        disk.room = None
 
 
-def fill(ballast: Path) -> None:
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+@contextmanager
+def no_longer_files(_disk: SmallDisk, journal: Path) -> Generator[None]:
+    """The system itself refuses to let the journal's file grow."""
+    import resource
+
+    longest = max(path.stat().st_size for path in journal.iterdir())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (longest + 3_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def write_on(host: Host) -> None:
     for number in range(10_000):
-        data = f"{number:01000}"
-        host.scheduler.note_run(host.at_work[0], data)
+        host.scheduler.note_run(host.at_work[0], f"{number:01000}")
 
 
-def _fill_while_it_runs(small: Path, tmp_path: Path) -> None:
-    ballast, seen = small / "ballast", Seen()
+@pytest.mark.skipif(os.name != "posix", reason="commands need process groups")
+@pytest.mark.parametrize("full", [no_room, no_longer_files])
+def test_a_full_disk_stops_nothing_that_runs_and_the_host_goes_on_when_there_is_room(
+    tmp_path: Path, full: Callable[[SmallDisk, Path], AbstractContextManager[None]]
+):
+    disk, journal, seen = SmallDisk(), tmp_path / "j", Seen()
     command = Command(f"echo $DULY_RUN_ID >> {tmp_path}/begun; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
-    host = Host.open(small / "j", {"c": command}, outputs=Outputs(tmp_path / "out"), observers=[seen])
+    host = Host.open(journal, {"c": command}, outputs=Outputs(tmp_path / "out"), observers=[seen], disk=disk)
     with running(host):
         host.scheduler.create("cron", Cron("0 0 29 2 *", zone="UTC"), target="c")
         due(host, "c")
         until((tmp_path / "begun").exists)
-        fill(ballast)
-        with pytest.raises(JournalPoisoned):
-            write_on(host)
-        host.wake()
-        until(lambda: host.state == "reopening")
-        (tmp_path / "go").touch()
-        until(lambda: not host.at_work)
-        until(lambda: len([one for one in seen if isinstance(one, JournalFailed)]) > 2)
-        ballast.unlink()
+        with full(disk, journal):
+            with pytest.raises(JournalPoisoned):
+                write_on(host)
+            host.wake()
+            until(lambda: host.state == "reopening")
+            (tmp_path / "go").touch()
+            until(lambda: not host.at_work)
+            until(lambda: len([one for one in seen if isinstance(one, JournalFailed)]) > 2)
         until(lambda: host.state == "admitting")
         until(ended(host))
         run = host.scheduler.run_now("cron")
         until(lambda: host.scheduler.run(run.id).ended)
-    assert outcomes(small / "j") == {"c": {"exit_code": 0}, "cron": {"exit_code": 0}}
+    assert outcomes(journal) == {"c": {"exit_code": 0}, "cron": {"exit_code": 0}}
     assert len((tmp_path / "begun").read_text(encoding="ascii").split()) == 2
-    assert (verify(small / "j").intact, account(small / "j").balanced) == (True, True)
+    assert (verify(journal).intact, account(journal).balanced) == (True, True)
