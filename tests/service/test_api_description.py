@@ -64,8 +64,8 @@ def document(served: Served) -> dict[str, Any]:
 def problems(document: dict[str, Any], schema: dict[str, Any], value: Any) -> list[str]:
     whole = {**schema, "components": document["components"]}
     Draft202012Validator.check_schema(whole)
-    found = Draft202012Validator(whole).iter_errors(value)
-    return [f"{error.json_path}: {error.message[:300]}" for error in found]
+    validator: Any = Draft202012Validator(whole)
+    return [f"{error.json_path}: {error.message[:300]}" for error in validator.iter_errors(value)]
 
 
 def test_every_parameter_that_is_sent_is_as_described(document: dict[str, Any], talks: list[Talk]):
