@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -186,7 +186,10 @@ stay in the journal."""
 
 def names_a_process(note: Json) -> bool:
     """Whether a note has what a process is known by, its id and its start. It is evidence of what still runs."""
-    return isinstance(note, dict) and type(note.get("process")) is int and isinstance(note.get("started"), str)
+    if not isinstance(note, dict):
+        return False
+    told = cast("dict[str, Json]", note)
+    return type(told.get("process")) is int and isinstance(told.get("started"), str)
 
 
 def _kept(notes: tuple[Json, ...]) -> tuple[Json, ...]:

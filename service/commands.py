@@ -7,24 +7,30 @@ end; exit code 0 is success, 75 an interruption whose checkpoint is a file's tex
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from duly.journal.entries import Json
 from duly.scheduler.decisions.runs import Result
+from duly.scheduler.errors import DefinitionError
+from duly.scheduler.wording import describe_value
 from duly.service.accounts import Account, account_of
+from duly.service.keeper import Keeper
 from duly.service.outliving import GroupActivity, note_of
-from duly.service.output import Keeper, RunFiles
+from duly.service.output import NoFile, RunFiles, opened
 from duly.service.processes import process_of, signal_group
 from duly.service.work import Report, Work
 
+NAME_OF_A_VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+NO_CHARACTER: Final = "has the character 0, which no command can be given"
 INTERRUPTED: Final = 75
 """The exit code that says: stopped, and able to go on from the checkpoint."""
 LONGEST_CHECKPOINT: Final = 200_000
@@ -45,7 +51,8 @@ class Command(msgspec.Struct, frozen=True):
     """A program to execute: the words of its command line, or one text for `shell`.
 
     `environment` comes on top of the host's own; `stdin` is what it reads, nothing if None; `user` needs a host that
-    runs as root; `cwd` is the user's home if a user is named, and the host's own folder otherwise.
+    runs as root; `cwd` is the user's home if a user is named, and the host's own folder otherwise. Raises
+    DefinitionError for what cannot be executed, or would not reach the command.
     """
 
     line: str | tuple[str, ...]
@@ -55,10 +62,64 @@ class Command(msgspec.Struct, frozen=True):
     user: str | None = None
     shell: str = "/bin/sh"
 
+    def __post_init__(self) -> None:
+        _check_line(self.line)
+        _check_environment(self.environment)
+        _check_text("stdin", self.stdin, optional=True)
+        _check_text("user", self.user, optional=True)
+        _check_text("shell", self.shell)
+        if not _is_plain(self.shell):
+            raise DefinitionError("shell", self.shell, "is no program", "Write shell='/bin/sh'")
+        _check_folder(self.cwd)
+
     @property
     def words(self) -> tuple[str, ...]:
         """The command line as it is executed."""
-        return (self.shell, "-c", self.line) if isinstance(self.line, str) else self.line
+        return (self.shell, "-c", self.line) if isinstance(self.line, str) else tuple(self.line)
+
+
+def _check_line(line: object) -> None:
+    remedy = "Write a text for the shell, 'date -u', or a tuple of words, ('date', '-u')"
+    if isinstance(line, str):
+        if not _is_plain(line):
+            raise DefinitionError("line", line, "has nothing to execute" if not line.strip() else NO_CHARACTER, remedy)
+    elif not isinstance(line, tuple | list):
+        raise DefinitionError("line", line, "is no command line", remedy)
+    else:
+        words = cast("Sequence[object]", line)
+        if not words or words[0] == "":
+            raise DefinitionError("line", words, "has no word that names a program", remedy)
+        for word in words:
+            if not isinstance(word, str):
+                raise DefinitionError("line", words, f"has a word that is no text, {describe_value(word)}", remedy)
+            if "\0" in word:
+                raise DefinitionError("line", words, NO_CHARACTER, remedy)
+
+
+def _check_environment(environment: object) -> None:
+    if not isinstance(environment, Mapping):
+        raise DefinitionError("environment", environment, "is no mapping", "Write environment={'LANG': 'C'}")
+    for name, value in cast("Mapping[object, object]", environment).items():
+        if not isinstance(name, str) or NAME_OF_A_VARIABLE.fullmatch(name) is None:
+            problem = "is no name that the shell in front of every command passes on"
+            raise DefinitionError("environment", name, problem, "Use letters, digits and _, a letter or _ first")
+        if not isinstance(value, str) or "\0" in value:
+            problem = "is a variable whose value is no text, or has the character 0"
+            raise DefinitionError("environment", name, problem, f"Write {{'{name}': '…'}}")
+
+
+def _check_text(field: str, value: object, *, optional: bool = False) -> None:
+    if not (isinstance(value, str) or (optional and value is None)):
+        raise DefinitionError(field, value, "is no text", f"Write {field}='…'")
+
+
+def _check_folder(cwd: object) -> None:
+    if not isinstance(cwd, str | Path | None):
+        raise DefinitionError("cwd", cwd, "is no path", "Write cwd=Path('/srv')")
+
+
+def _is_plain(text: str) -> bool:
+    return bool(text.strip()) and "\0" not in text
 
 
 class CommandOf(msgspec.Struct, frozen=True):
@@ -100,7 +161,7 @@ class CommandActivity(GroupActivity):
     def _execute(self) -> None:
         try:
             result = self._executed(self._build(self.work))
-        except Exception as error:  # whatever keeps a command from running is how its run ended
+        except BaseException as error:
             result = self.work.failed(error)
         finally:
             self._files.clean()
@@ -108,26 +169,29 @@ class CommandActivity(GroupActivity):
 
     def _executed(self, command: Command) -> Result:
         account = account_of(command.user)
-        self._prepare(command, account)
-        gate = self._opened(command, account)
+        gate: subprocess.Popen[bytes] | None = None
         self._keeper.watch(self._files.log)
         try:
+            log = self._prepared(command, account)
+            gate = self._opened(command, account, log)
             self._let_through(gate)
             code = self._waited(gate)
         finally:
-            self._keeper.leave(self._files.log)
+            self._keeper.leave(self._files.log, None if gate is None else gate.pid)
         return self._result(code)
 
-    def _prepare(self, command: Command, account: Account | None) -> None:
+    def _prepared(self, command: Command, account: Account | None) -> int:
+        """Makes the files; a descriptor of the log."""
         owner = None if account is None else account.uid
-        self._files.make_folder()
-        self._files.write(self._files.checkpoint, _text(self.work.checkpoint), owner)
-        if command.stdin is not None:
-            self._files.write(self._files.stdin, command.stdin, owner)
+        with self._keeper.arranging:
+            self._files.make_folder()
+            self._files.write(self._files.checkpoint, _text(self.work.checkpoint), owner)
+            if command.stdin is not None:
+                self._files.write(self._files.stdin, command.stdin, owner)
+            return self._files.open_log()
 
-    def _opened(self, command: Command, account: Account | None) -> subprocess.Popen[bytes]:
+    def _opened(self, command: Command, account: Account | None, log: int) -> subprocess.Popen[bytes]:
         source = os.devnull if command.stdin is None else str(self._files.stdin.absolute())
-        log = self._files.open_log()
         try:
             gate = subprocess.Popen(  # noqa: S603 - executing commands is what a host is for
                 ["/bin/sh", "-c", GATE, "duly", source, *command.words],
@@ -181,14 +245,16 @@ class CommandActivity(GroupActivity):
             return self.work.completed({"exit_code": 0})
         if code == INTERRUPTED:
             return self.work.interrupted(self._checkpoint())
-        return self.work.failed(CommandFailed(f"{describe_exit(code)}; its output is in {self._files.log}"))
+        return self.work.failed(CommandFailed(f"{describe_exit(code)}; {self._files.describe_output()}"))
 
     def _checkpoint(self) -> str | None:
         try:
-            with self._files.checkpoint.open("rb") as file:
+            with open(opened(self._files.checkpoint, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - of a descriptor
                 text = file.read(4 * LONGEST_CHECKPOINT + 1).decode("utf-8")
         except FileNotFoundError:
             return None
+        except NoFile as error:
+            raise CommandFailed("interrupted (exit code 75), with a checkpoint that is no file") from error
         except ValueError as error:
             raise CommandFailed("interrupted (exit code 75), with a checkpoint that is no UTF-8 text") from error
         if len(text) > LONGEST_CHECKPOINT:

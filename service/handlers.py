@@ -21,7 +21,8 @@ from duly.service.callables import (
     is_coroutine_function,
 )
 from duly.service.commands import CAN_RUN_COMMANDS, Command, CommandActivity, CommandFailed, CommandOf, Note
-from duly.service.output import Keeper, Outputs
+from duly.service.keeper import Keeper
+from duly.service.output import Outputs
 from duly.service.work import Activity, Report, Work
 
 Handler: TypeAlias = Function | CoroutineFunction | Command | CommandOf
@@ -44,7 +45,7 @@ class Workshop:
     ) -> None:
         self.handlers = dict(handlers)
         self.outputs = outputs
-        self.keeper = Keeper(outputs.size)
+        self.keeper = Keeper(outputs)
         self._report = report
         self._note = note
         self._own_loop = LoopThread()
@@ -66,15 +67,16 @@ class Workshop:
         return ThreadActivity(work, self._report, handler)
 
     def close(self) -> None:
-        """Ends the event loop, if it was the host's own."""
+        """Ends the event loop, if it was the host's own, and the keeping of logs."""
         self._own_loop.close()
+        self.keeper.close()
 
     def _command(self, work: Work, handler: Command | CommandOf, at_work: set[int]) -> Activity:
         if not CAN_RUN_COMMANDS:
             raise CommandFailed(f"commands need process groups, which {os.name} does not have")
         build = handler.build if isinstance(handler, CommandOf) else _always(handler)
         files = self.outputs.files_of(work.run)
-        self.outputs.prune(files, at_work)
+        self.outputs.prune(files, at_work | self.keeper.runs)
         return CommandActivity(work, self._report, build, files, self.keeper, self._note)
 
 

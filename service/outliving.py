@@ -16,7 +16,8 @@ from typing import cast
 
 from duly.journal.entries import Json
 from duly.projections.runs import names_a_process
-from duly.service.output import Keeper, RunFiles
+from duly.service.keeper import Keeper
+from duly.service.output import RunFiles
 from duly.service.processes import Process, age_of, end_group_after, is_alive, signal_group_of, wait_for_end
 from duly.service.work import Activity, Report, Work
 
@@ -80,7 +81,7 @@ class AdoptedActivity(GroupActivity):
         if ended and self.work.stopping:
             end_group_after(self._process)
         if self._log is not None:
-            self._keeper.leave(self._log)
+            self._keeper.leave(self._log, self._process.pid)
         if ended:
             self._end()
 

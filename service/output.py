@@ -1,33 +1,50 @@
-"""What commands print: a file for each run, bounded in size, and bounded in number for each schedule.
+"""What commands print: a file for each run, bounded in size, in number for each schedule, and all of them in bytes.
 
-Rules: a command writes to its file by itself, so that it needs no living host; over its bound a file's newest part is
-kept in `….log.1` and the file begins anew; of a schedule the newest runs' files are kept; files are readable by their
-owner alone.
+Rules: a command writes to its file by itself, so that it needs no living host; the files of the newest runs are kept,
+and of whatever is still being written; nothing but files of runs is ever removed; what a command may have put in the
+place of a file is opened only if it is one; files are readable by their owner alone.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Condition, Thread
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 
 from duly.projections import Run
+from duly.scheduler.errors import DefinitionError
 
-LOOK_AGAIN: Final = 0.25
-"""Seconds between two looks at the files of running commands."""
-PIECE: Final = 1 << 16
+FILE_OF_A_RUN: Final = re.compile(r"([0-9]+)\.(?:log|log\.1|checkpoint|stdin)")
+
+
+class NoFile(OSError):
+    """There is something else where a file is expected: a link, a pipe, a device."""
 
 
 class Outputs(msgspec.Struct, frozen=True):
-    """Where output is kept: under `folder`, up to twice `size` bytes a run, of the newest `keep` runs a schedule."""
+    """Where output is kept: under `folder`, up to twice `size` bytes a run, of each schedule's newest `keep` runs, and
+    of all runs together the newest `total` bytes. Raises DefinitionError for what is not greater than 0.
+    """
 
     folder: Path
     size: int = 1 << 20
     keep: int = 10
+    total: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        _check_path(self.folder)
+        for name in ("size", "keep", "total"):
+            value: object = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise DefinitionError(name, value, "is not how much to keep", "Write a whole number, 1 or more")
 
     def files_of(self, run: Run) -> RunFiles:
         """The files of a run; nothing is made yet."""
@@ -38,17 +55,44 @@ class Outputs(msgspec.Struct, frozen=True):
 
     def prune(self, files: RunFiles, at_work: set[int]) -> None:
         """Makes room for a run's files: removes those of all but the newest in its folder, and of none at work."""
+        found = _files_in(files.folder)
+        others = sorted((run_id for run_id in found if f"{run_id}" != files.name), reverse=True)
+        for run_id in others[self.keep - 1 :]:
+            if run_id not in at_work:
+                _remove(found[run_id])
+
+    def sweep(self, at_work: set[int], shorten: Callable[[Path], object]) -> None:
+        """Removes the files of the oldest runs, if all together have more than `total` bytes, of none at work, and the
+        folders that are empty by that. Calls `shorten` with each log that is too long."""
+        lengths: dict[int, int] = defaultdict(int)
+        found: dict[int, list[Path]] = defaultdict(list)
+        for folder in _folders_in(self.folder):
+            for run_id, paths in _files_in(folder).items():
+                for path in paths:
+                    found[run_id].append(path)
+                    lengths[run_id] += min(self._length(path, shorten), self.size)
+        left = self.total
+        for run_id in sorted(found, reverse=True):
+            left -= lengths[run_id]
+            if left < 0 and run_id not in at_work:
+                _remove(found[run_id])
+                for folder in {path.parent for path in found[run_id]}:
+                    with suppress(OSError):
+                        folder.rmdir()
+
+    def _length(self, path: Path, shorten: Callable[[Path], object]) -> int:
         try:
-            found = os.listdir(files.folder)  # noqa: PTH208 - the names, and no paths around them
+            length = path.lstat().st_size
         except OSError:
-            return
-        runs = {name.partition(".")[0] for name in found}
-        others = sorted((int(run) for run in runs - {files.name} if run.isdecimal()), reverse=True)
-        gone = {str(number) for number in others[self.keep - 1 :] if number not in at_work}
-        for name in found:
-            if name.partition(".")[0] in gone:
-                with suppress(OSError):
-                    files.folder.joinpath(name).unlink()
+            return 0
+        if length > self.size and path.suffix == ".log":
+            shorten(path)
+        return length
+
+
+def _check_path(folder: object) -> None:
+    if not isinstance(folder, Path):
+        raise DefinitionError("folder", folder, "is no path", "Write Path('output')")
 
 
 class RunFiles(msgspec.Struct, frozen=True):
@@ -78,17 +122,27 @@ class RunFiles(msgspec.Struct, frozen=True):
 
     def write(self, path: Path, text: str, owner: int | None) -> None:
         """Writes one of the files anew, for its owner (None: the host's own user) alone."""
-        with suppress(FileNotFoundError):
-            path.unlink()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - of a descriptor
+        with open(made_anew(path), "w", encoding="utf-8", newline="") as file:
             file.write(text)
         if owner is not None:
             os.chown(path, owner, -1)
 
     def open_log(self) -> int:
-        """A descriptor that appends to the log."""
-        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        """A descriptor that appends to the log. Raises NoFile."""
+        return opened(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def describe_output(self) -> str:
+        """Where the output is that there is."""
+        log, older = self.log.absolute(), older_part(self.log).absolute()
+        match _is_filled(older), _is_filled(log):
+            case True, True:
+                return f"its output is in {log}, and what came before in {older}"
+            case True, False:
+                return f"its output is in {older}"
+            case False, True:
+                return f"its output is in {log}"
+            case _:
+                return "it printed nothing"
 
     def clean(self) -> None:
         """Removes what only the running command needs."""
@@ -97,65 +151,59 @@ class RunFiles(msgspec.Struct, frozen=True):
                 path.unlink()
 
 
-def rotate(log: Path, size: int) -> bool:
-    """Moves the newest `size` bytes of a log to `….1`, and empties it, if it is longer than that; whether it was.
+def older_part(log: Path) -> Path:
+    """Where the end of a log is kept, when it begins anew."""
+    return log.with_name(f"{log.name}.1")
 
-    Where there is no room to keep anything, it is emptied all the same: that is what the bound is for.
-    """
+
+def opened(path: Path, flags: int) -> int:
+    """A descriptor of a file; nothing is followed, and nothing is waited for. Raises NoFile, OSError."""
     try:
-        with log.open("r+b") as file:
-            length = file.seek(0, os.SEEK_END)
-            if length <= size:
-                return False
-            with suppress(OSError):
-                _keep(file, length - size, log.with_name(f"{log.name}.1"))
-            file.truncate(0)  # a writer that appends goes on at the beginning
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a pipe that nobody reads
+            raise NoFile(f"{path} is no file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NoFile(f"{path} is no file")
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def made_anew(path: Path) -> int:
+    """A descriptor of an empty file, in the place of whatever was there."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _is_filled(path: Path) -> bool:
+    try:
+        return path.lstat().st_size > 0
     except OSError:
         return False
-    return True
 
 
-def _keep(file: BinaryIO, start: int, target: Path) -> None:
-    end = file.seek(0, os.SEEK_END)
-    file.seek(start)
-    with target.open("wb") as kept:
-        os.fchmod(kept.fileno(), 0o600)
-        for position in range(start, end, PIECE):
-            kept.write(file.read(min(PIECE, end - position)))
+def _folders_in(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            return [Path(one.path) for one in found if one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
 
 
-class Keeper:
-    """Looks at the logs of running commands, while there are any."""
+def _files_in(folder: Path) -> dict[int, list[Path]]:
+    """The files of runs, by run."""
+    found: dict[int, list[Path]] = defaultdict(list)
+    with suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208 - the names, and no paths around them
+            if (match := FILE_OF_A_RUN.fullmatch(name)) is not None:
+                found[int(match[1])].append(folder / name)
+    return found
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._logs: set[Path] = set()
-        self._changed = Condition()
-        self._thread: Thread | None = None
 
-    def watch(self, log: Path) -> None:
-        """Keeps this log within its bound from now on."""
-        with self._changed:
-            self._logs.add(log)
-            if self._thread is None:
-                self._thread = Thread(target=self._look, name="duly output", daemon=True)
-                self._thread.start()
-
-    def leave(self, log: Path) -> None:
-        """The command has ended: looks at its log for the last time."""
-        with self._changed:
-            self._logs.discard(log)
-            self._changed.notify()
-        rotate(log, self._size)
-
-    def _look(self) -> None:
-        while True:
-            with self._changed:
-                if self._logs:
-                    self._changed.wait(LOOK_AGAIN)
-                if not self._logs:
-                    self._thread = None
-                    return
-                logs = tuple(self._logs)
-            for log in logs:
-                rotate(log, self._size)
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()

@@ -81,6 +81,17 @@ def signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
+def is_group_alive(group: int) -> bool:
+    """Whether there is a process in the group."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there is one, and it is another user's
+        pass
+    return True
+
+
 def signal_group_of(process: Process, number: signal.Signals) -> None:
     """The same to its group, if it is alive."""
     if is_alive(process):

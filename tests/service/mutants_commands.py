@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutation import Mutant
 
 COMMANDS = "tests/service/test_commands.py"
+OUTPUT = "tests/service/test_output.py"
 OUTLIVING = "tests/service/test_outliving.py"
 PROCESSES = "tests/service/test_processes.py"
 
@@ -95,5 +96,78 @@ MUTANTS: tuple[Mutant, ...] = (
         "duly.service.outliving",
         ((' and log.name == f"{work.run.id}.log" else None', " else None"),),
         (f"{OUTLIVING}::test_a_note_cannot_have_another_file_cut",),
+    ),
+    Mutant(
+        "the gate is opened before the note is durable",
+        "duly.service.commands",
+        (
+            (
+                "            process = process_of(gate.pid)\n",
+                "            process = process_of(gate.pid)\n            OPEN\n",
+            ),
+            (
+                "            if not self.work.stopping:\n"
+                "                with suppress(BrokenPipeError):\n"
+                '                    gate.stdin.write(b"go\\n")\n'
+                "                    gate.stdin.flush()\n",
+                "",
+            ),
+            ("            OPEN\n", '            gate.stdin.write(b"go\\n")\n            gate.stdin.flush()\n'),
+        ),
+        (f"{COMMANDS}::test_the_command_is_not_executed_before_its_note_is_durable",),
+    ),
+    Mutant(
+        "the gate is opened for a command that was asked to end",
+        "duly.service.commands",
+        (("            if not self.work.stopping:\n", "            if True:\n"),),
+        (f"{COMMANDS}::test_a_command_that_was_asked_to_end_before_it_began_is_not_executed",),
+    ),
+    Mutant(
+        "the group of a command is left alive after its end",
+        "duly.service.commands",
+        (("            if self.work.stopping:\n                signal_group(gate.pid, signal.SIGKILL)\n", ""),),
+        (f"{COMMANDS}::test_what_a_command_leaves_running_dies_with_it_only_if_it_was_asked_to_end",),
+    ),
+    Mutant(
+        "whatever is in the place of a checkpoint is read",
+        "duly.service.output",
+        (("    if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "    if False:"),),
+        (f"{COMMANDS}::test_an_exit_code_is_a_result",),
+    ),
+    Mutant(
+        "a checkpoint is read from where a link leads",
+        "duly.service.output",
+        (("os.O_NOFOLLOW | ", ""),),
+        (f"{COMMANDS}::test_an_exit_code_is_a_result",),
+    ),
+    Mutant(
+        "two cut a log at once",
+        "duly.service.keeper",
+        (("        with self.arranging:\n            rotate(log, ", "        if True:\n            rotate(log, "),),
+        (f"{OUTPUT}::test_two_that_cut_a_log_at_once_keep_its_end",),
+    ),
+    Mutant(
+        "what a command leaves in the background prints without bound",
+        "duly.service.keeper",
+        (("            if group is not None and is_group_alive(group):\n", "            if False:\n"),),
+        (f"{OUTPUT}::test_what_a_command_leaves_in_the_background_is_bounded_too",),
+    ),
+    Mutant(
+        "a log that is being written is removed",
+        "duly.service.handlers",
+        (("self.outputs.prune(files, at_work | self.keeper.runs)", "self.outputs.prune(files, at_work)"),),
+        (f"{OUTPUT}::test_what_a_command_leaves_in_the_background_is_bounded_too",),
+    ),
+    Mutant(
+        "files of runs at work are removed",
+        "duly.service.output",
+        (("            if left < 0 and run_id not in at_work:", "            if left < 0:"),),
+        (f"{OUTPUT}::test_a_sweep_removes_the_oldest_and_nothing_else",),
+    ),
+    Mutant(
+        "all output together has no bound",
+        "duly.service.keeper",
+        (("        self._rotate(log)\n        self._sweep()\n", "        self._rotate(log)\n"),),
+        (f"{OUTPUT}::test_all_output_together_is_bounded",),
     ),
 )

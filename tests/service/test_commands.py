@@ -7,19 +7,23 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from duly import OneShot
-from duly.journal import read
+from duly import Failed, OneShot, Scheduler
+from duly.journal import Json, read
 from duly.journal.entries import RunNoted
 from duly.projections import Run
-from duly.service import Command, Host, Outputs
-from duly.service.commands import GATE, describe_exit
-from duly.service.output import rotate
+from duly.scheduler.decisions.runs import Result
+from duly.scheduler.errors import DefinitionError
+from duly.service import Command, CommandOf, Host, Outputs, Work
+from duly.service.commands import GATE, CommandActivity, describe_exit
+from duly.service.keeper import Keeper
 from duly.service.processes import Process, is_alive, process_of
 from tests.service.hosting import due, ended, just_now, outcomes, running, until
 
@@ -79,6 +83,9 @@ def test_a_manual_run_is_told_no_occurrence(tmp_path: Path):
         ("printf '\\377' > $DULY_CHECKPOINT_FILE; exit 75", "CommandFailed"),
         ("head -c 300000 /dev/zero | tr '\\0' x > $DULY_CHECKPOINT_FILE; exit 75", "CommandFailed"),
         ("rm $DULY_CHECKPOINT_FILE; exit 75", ("interrupted", None)),
+        ("rm $DULY_CHECKPOINT_FILE; mkfifo $DULY_CHECKPOINT_FILE; exit 75", "CommandFailed"),
+        ("rm $DULY_CHECKPOINT_FILE; mkdir $DULY_CHECKPOINT_FILE; exit 75", "CommandFailed"),
+        ("ln -sf /etc/passwd $DULY_CHECKPOINT_FILE; exit 75", "CommandFailed"),
         (("no-such-program",), "CommandFailed"),
     ],
 )
@@ -93,6 +100,23 @@ def test_a_failure_says_how_it_ended_and_where_its_output_is(tmp_path: Path):
     assert run.error.message == f"killed by SIGTERM; its output is in {tmp_path}/j-output/c/{run.id}.log"
     assert printed(tmp_path, run) == "on my way\n"
     assert (describe_exit(3), describe_exit(-200)) == ("exit code 3", "killed by signal 200")
+
+
+def test_a_failure_names_what_output_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    outputs = Outputs(Path("out"), size=10)
+    noisy = "i=0; while [ $i -lt 9 ]; do echo $i$i; i=$((i + 1)); done; exit 1"
+    lines = {"none": "exit 1", "some": "echo some; exit 1", "much": noisy}
+    with running(Host.open("j", {name: Command(line) for name, line in lines.items()}, outputs=outputs)) as host:
+        due(host, *lines)
+        until(ended(host))
+        runs = {run.target: run for run in host.scheduler.runs()}
+    said = {name: run.error.message.removeprefix("exit code 1; ") for name, run in runs.items() if run.error}
+    assert said == {
+        "none": "it printed nothing",
+        "some": f"its output is in {tmp_path}/out/some/{runs['some'].id}.log",
+        "much": f"its output is in {tmp_path}/out/much/{runs['much'].id}.log.1",
+    }
 
 
 def test_a_command_that_cannot_be_begun_fails_openly(tmp_path: Path):
@@ -150,6 +174,94 @@ def test_the_process_is_noted_before_the_command_runs(tmp_path: Path):
     assert (note["attempt"], note["output"]) == (None, str(tmp_path / "j-output" / "c" / f"{run.id}.log"))
 
 
+def always(command: Command) -> Callable[[Work], Command]:
+    def build(_work: Work) -> Command:
+        return command
+
+    return build
+
+
+def begun(tmp_path: Path, command: Command, note: Callable[[int, Json], None], *, stopped: bool = False) -> Result:
+    """The result of a command that is executed without a host, and was asked to end before it began if `stopped`."""
+    with Scheduler.open(tmp_path / "j") as scheduler:
+        run = scheduler.run_now(target="c")
+    outputs, results = Outputs(tmp_path / "out"), list[Result]()
+    files, keeper = outputs.files_of(run), Keeper(outputs)
+    activity = CommandActivity(Work(run), results.append, always(command), files, keeper, note)
+    if stopped:
+        activity.ask_to_stop()
+    activity.begin()
+    return until(lambda: results)[0]
+
+
+def test_the_command_is_not_executed_before_its_note_is_durable(tmp_path: Path):
+    seen: list[bool] = []
+
+    def note(_run_id: int, _data: Json) -> None:
+        time.sleep(0.3)
+        seen.append((tmp_path / "ran").exists())
+
+    begun(tmp_path, Command(("touch", str(tmp_path / "ran"))), note)
+    assert [*seen, (tmp_path / "ran").exists()] == [False, True]
+
+
+def test_a_command_that_was_asked_to_end_before_it_began_is_not_executed(tmp_path: Path):
+    notes: list[Json] = []
+    result = begun(
+        tmp_path, Command(("touch", str(tmp_path / "ran"))), lambda _run_id, data: notes.append(data), stopped=True
+    )
+    assert isinstance(result, Failed)
+    assert (len(notes), (tmp_path / "ran").exists()) == (1, False)
+
+
+def test_whatever_a_builder_raises_is_how_its_run_ended(tmp_path: Path):
+    def build(_work: Work) -> Command:
+        raise SystemExit(3)
+
+    with running(Host.open(tmp_path / "j", {"c": CommandOf(build)})) as host:
+        due(host, "c")
+        until(ended(host))
+    assert outcomes(tmp_path / "j") == {"c": "SystemExit"}
+
+
+SHOWN: dict[str, dict[str, Any]] = {
+    "line: () has no word that names a program": {"line": ()},
+    "line: ('', 'a') has no word that names a program": {"line": ("", "a")},
+    "line: [] has no word that names a program": {"line": []},
+    "line: ' \\n' has nothing to execute": {"line": " \n"},
+    "line: 3 is no command line": {"line": 3},
+    "line: ['a', 1] has a word that is no text, 1": {"line": ["a", 1]},
+    "line: 'a\\x00' has the character 0, which no command can be given": {"line": "a\0"},
+    "line: ('a', '\\x00') has the character 0, which no command can be given": {"line": ("a", "\0")},
+    "environment: 'A' is no mapping": {"line": "a", "environment": "A"},
+    "environment: 'a.b' is no name that the shell in front of every command passes on": {
+        "line": "a",
+        "environment": {"a.b": "1"},
+    },
+    "environment: 'A' is a variable whose value is no text, or has the character 0": {
+        "line": "a",
+        "environment": {"A": 1},
+    },
+    "stdin: b'' is no text": {"line": "a", "stdin": b""},
+    "user: 0 is no text": {"line": "a", "user": 0},
+    "shell: None is no text": {"line": "a", "shell": None},
+    "shell: '' is no program": {"line": "a", "shell": ""},
+    "cwd: 3 is no path": {"line": "a", "cwd": 3},
+}
+
+
+@pytest.mark.parametrize("problem", SHOWN)
+def test_a_command_that_cannot_be_meant_is_refused_when_it_is_made(problem: str):
+    with pytest.raises(DefinitionError) as refusal:
+        Command(**SHOWN[problem])
+    assert str(refusal.value).startswith(problem)
+
+
+def test_words_may_be_a_list(tmp_path: Path):
+    words: Any = ["echo", "a list"]
+    assert printed(tmp_path, executed(tmp_path, Command(words))) == "a list\n"
+
+
 def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path):
     line = "trap '' TERM; sleep 60 & echo $! > child; wait; sleep 60"
     run = executed(tmp_path, Command(line, cwd=tmp_path), limits={"timeout": 0.2})
@@ -178,40 +290,6 @@ def test_a_command_may_answer_the_shutdown_with_a_checkpoint(tmp_path: Path):
         due(host, "c")
         until((tmp_path / "ready").exists)
     assert outcomes(tmp_path / "j") == {"c": ("interrupted", "saved\n")}
-
-
-def test_output_is_bounded_while_the_command_runs_and_after_it(tmp_path: Path):
-    outputs = Outputs(tmp_path / "out", size=10_000)
-    line = "i=0; while [ $i -lt 40 ]; do printf '%0999d\\n' $i; i=$((i + 1)); sleep 0.02; done"
-    run = executed(tmp_path, Command(line), outputs=outputs)
-    log, kept = tmp_path / "out" / "c" / f"{run.id}.log", tmp_path / "out" / "c" / f"{run.id}.log.1"
-    assert kept.stat().st_size == 10_000
-    assert log.stat().st_size <= 10_000
-    assert (kept.read_bytes() + log.read_bytes()).endswith(b"39\n")
-    assert log.stat().st_mode & 0o077 == kept.stat().st_mode & 0o077 == 0
-
-
-def test_a_log_is_cut_only_when_it_is_too_long(tmp_path: Path):
-    log = tmp_path / "1.log"
-    log.write_bytes(b"0123456789")
-    assert (rotate(log, 10), rotate(log, 4), rotate(tmp_path / "gone", 1)) == (False, True, False)
-    assert (log.read_bytes(), (tmp_path / "1.log.1").read_bytes()) == (b"", b"6789")
-
-
-def run_again(host: Host, schedule_id: str) -> int:
-    run = host.scheduler.run_now(schedule_id)
-    until(lambda: host.scheduler.run(run.id).ended)
-    return run.id
-
-
-def test_only_the_newest_runs_of_a_schedule_keep_their_output(tmp_path: Path):
-    outputs = Outputs(tmp_path / "out", keep=2)
-    with running(Host.open(tmp_path / "j", {"c": Command("echo $DULY_RUN_ID")}, outputs=outputs)) as host:
-        due(host, "c")
-        until(ended(host))
-        ids = [run_again(host, "c") for _ in range(3)]
-    logs = sorted(int(path.stem) for path in (tmp_path / "out" / "c").iterdir())
-    assert logs == ids[-2:]
 
 
 @pytest.mark.parametrize("schedule_id", [".", "..", ".hidden", "a:b"])
