@@ -30,6 +30,7 @@ from duly.scheduler.decisions.runs import StillRunning
 from duly.scheduler.definitions import check_count, check_words
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.execution import Execution
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.polls import Polling
 from duly.scheduler.reconciling import EvidenceSource, Recovery, calendar_changes, gather
 from duly.scheduler.sources import SourceFactory
@@ -185,7 +186,7 @@ def _goes_on(findings: Findings, run_id: int) -> bool:
 
 def _described(changes: tuple[CalendarChanged, ...]) -> tuple[str, ...]:
     return tuple(
-        f"schedule {change.schedule_id}: {change.was.isoformat()} is no instant of it by this machine's calendar"
+        f"schedule {change.schedule_id}: {describe_instant(change.was)} is no instant of it by this machine's calendar"
         for change in changes
     )
 

@@ -99,3 +99,8 @@ def is_answer(instant: datetime) -> bool:
 def answer_at(stamp: int) -> datetime | None:
     """The answer of a source of ours as an instant, or None where it lies too far beyond the supported range."""
     return instant_at(stamp) if FIRST_ANSWER <= stamp <= LAST_ANSWER else None
+
+
+def describe_instant(instant: datetime) -> str:
+    """`2026-03-29T01:00:00Z`, with the fraction only where there is one."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"

@@ -20,7 +20,7 @@ from duly.scheduler.copies import entry_copy, run_copy
 from duly.scheduler.decisions.admission import decide_poll, decide_regression
 from duly.scheduler.decisions.plans import PollPlan, PollRequest
 from duly.scheduler.errors import SchedulerClosed
-from duly.scheduler.instants import in_range
+from duly.scheduler.instants import describe_instant, in_range
 from duly.scheduler.shell import Shell
 
 LONGEST_WAIT: Final = 60.0
@@ -160,13 +160,13 @@ class Polling(Shell):
         ahead = self._compare_clocks(now)
         if ahead > tolerance:
             observed.append(ClockJumped(at=now, ahead=ahead))
-            warnings.append(f"the clock jumped ahead by {ahead}, to {now.isoformat()}")
+            warnings.append(f"the clock jumped ahead by {ahead}, to {describe_instant(now)}")
         regression = decide_regression(self._state, now, tolerance)
         if regression is not None:
             observed.append(regression)
             warnings.append(
-                f"the clock reads {now.isoformat()}, and the journal's time is ahead of it, at "
-                f"{regression.highest.isoformat()}: every schedule goes on from now"
+                f"the clock reads {describe_instant(now)}, and the journal's time is ahead of it, at "
+                f"{describe_instant(regression.highest)}: every schedule goes on from now"
             )
         if not observed:
             return [], warnings

@@ -16,9 +16,9 @@ import msgspec
 from duly.scheduler.accounting import Account, ScheduleAccount
 from duly.scheduler.accounting import account as counted
 from duly.scheduler.cron import croniter_version
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.zones import tzdata_version
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_argument, output_options
 from duly.tools.output import Output, working
 from duly.tools.wording import lost_entries

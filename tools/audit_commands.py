@@ -21,9 +21,9 @@ from duly.projections import PROJECTIONS, State
 from duly.projections import dump as dumped
 from duly.projections import replay as replayed
 from duly.scheduler.clock import SystemClock
+from duly.scheduler.instants import describe_instant
 from duly.tools.engine_report import show_engine_check
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_instant
 from duly.tools.options import Parsed, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output, working
 from duly.tools.wording import counted, lost_entries

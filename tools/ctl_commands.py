@@ -21,10 +21,10 @@ from duly.journal import head, read
 from duly.journal.entries import JournalClosed, JournalOpened
 from duly.scheduler.clock import SystemClock
 from duly.scheduler.embedded import Scheduler
+from duly.scheduler.instants import describe_instant
 from duly.tools.asking import ask_for_a_command
 from duly.tools.ctl_service import chosen_address, connect_options, resume, status, tell
 from duly.tools.describe import describe_entry
-from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, Command, Parsed, optional_journal, output_options
 from duly.tools.output import Output
 from duly.tools.visiting import acting, open_as_visitor, refuse_unknown

@@ -20,9 +20,10 @@ import msgspec
 from duly.projections import Run, Schedule
 from duly.scheduler.embedded import Scheduler
 from duly.scheduler.execution import Attempt
+from duly.scheduler.instants import describe_instant
 from duly.tools.exit_codes import BAD, FINE, UNREADABLE
 from duly.tools.extras import need_service_extra
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration
 from duly.tools.options import Command, output_options
 from duly.tools.output import Output
 
@@ -126,7 +127,7 @@ def _through_the_service(command: Command) -> Command:
     """The options of a command that only a running host can do: it is given a client."""
 
     @connect_options
-    @click.option("-j", "--journal", hidden=True)
+    @click.option("-j", "--journal", hidden=True, help="Refused: a running host is asked.")
     @output_options
     @functools.wraps(command)
     def done(

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from duly.journal.errors import Error
+from duly.scheduler.instants import describe_instant
 from duly.tools.crontab import Crontab, parse_crontab
-from duly.tools.moments import describe_instant
 
 BEGIN = datetime(2026, 3, 22, 23, tzinfo=UTC)
 DOWN, UP = datetime(2026, 3, 26, 8, 20, tzinfo=UTC), timedelta(hours=3)

@@ -15,10 +15,10 @@ from typing import Any
 from duly.journal import Verification, read, verify
 from duly.journal.entries import CronRule, JournalOpened, OccurrenceAdmitted, RunAbandoned, RunFailed, ScheduleCreated
 from duly.scheduler.accounting import ScheduleAccount, account_of
+from duly.scheduler.instants import describe_instant
 from duly.tools.demo import BEGIN, Story
 from duly.tools.demo_moments import Moment, Numbered, moments
 from duly.tools.describe import REASONS, describe_trigger
-from duly.tools.moments import describe_instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.text import Text
 
+from duly.scheduler.instants import describe_instant
 from duly.tools.demo import BEGIN, Story
 from duly.tools.demo_findings import Findings, ScheduleFindings
 from duly.tools.describe import REASONS
-from duly.tools.moments import describe_instant
 from duly.tools.output import Output
 from duly.tools.printable import printable
 from duly.tools.wording import counted

@@ -54,8 +54,9 @@ from duly.journal.entries import (
     SourceRule,
     TriggerRule,
 )
+from duly.scheduler.instants import describe_instant
 from duly.tools.given import LONGEST_COMMAND, as_json, command_of, cut, describe_limits
-from duly.tools.moments import describe_duration, describe_instant, describe_roughly
+from duly.tools.moments import describe_duration, describe_roughly
 
 REASONS: dict[SkipReason, str] = {
     "misfire": "too late",

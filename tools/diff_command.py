@@ -14,9 +14,9 @@ import msgspec
 from duly.journal.entries import Entry
 from duly.scheduler.comparing import DecidedDifferently, Difference
 from duly.scheduler.comparing import diff as compared
+from duly.scheduler.instants import describe_instant
 from duly.tools.describe import describe_entry
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_instant
 from duly.tools.options import output_options
 from duly.tools.output import Output, working
 from duly.tools.supposing import describe_fate, fate_row

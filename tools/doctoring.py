@@ -27,10 +27,11 @@ from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.decisions.turns import deadline
 from duly.scheduler.errors import TriggerError
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import tzdata_version
 from duly.tools.describe import describe_error
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration
 from duly.tools.wording import command_about, counted, lost_entries
 
 Gravity: TypeAlias = Literal["note", "bad", "help"]

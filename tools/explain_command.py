@@ -21,13 +21,13 @@ from duly.scheduler.clock import SystemClock
 from duly.scheduler.errors import DefinitionError
 from duly.scheduler.explaining import explain_all
 from duly.scheduler.explanations import Explanation, RunFacts, SlotTaken
-from duly.scheduler.instants import in_range
+from duly.scheduler.instants import describe_instant, in_range
 from duly.scheduler.lookups import Record, about
 from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import WALL_EPOCH, Zone, zone_of
 from duly.tools.describe import describe_definition, describe_entry, describe_error
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_duration, describe_instant, describe_roughly, parse_instant
+from duly.tools.moments import describe_duration, describe_roughly, parse_instant
 from duly.tools.now_option import now_option
 from duly.tools.options import journal_option, output_options
 from duly.tools.output import Output, working

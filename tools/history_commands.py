@@ -17,10 +17,11 @@ from duly.journal.entries import RunAbandoned, TriggerRule
 from duly.projections.history import Row
 from duly.scheduler.audits import Change, FieldChange, abandonments_of, changes_of, occurrences_of
 from duly.scheduler.clock import SystemClock
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.waiting import WAITING
 from duly.tools.describe import describe_abandonment, describe_entry, describe_error, describe_trigger
 from duly.tools.given import as_json, cut, cut_apart, plain
-from duly.tools.moments import describe_duration, describe_instant, describe_span
+from duly.tools.moments import describe_duration, describe_span
 from duly.tools.now_option import now_option
 from duly.tools.options import INSTANT, journal_option, output_options
 from duly.tools.output import Output, working

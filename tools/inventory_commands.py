@@ -17,12 +17,13 @@ from duly.projections import Run, Schedule, State
 from duly.projections import replay as replayed
 from duly.scheduler.decisions.occurrences import next_instant
 from duly.scheduler.errors import TriggerError
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.unknown import unknown_schedule
 from duly.scheduler.zones import zone_of
 from duly.tools.describe import describe_error, describe_trigger
 from duly.tools.given import command_of, cut, describe_inputs, describe_limits
-from duly.tools.moments import describe_duration, describe_instant, describe_span
+from duly.tools.moments import describe_duration, describe_span
 from duly.tools.options import journal_argument, journal_option, output_options
 from duly.tools.output import Output, working
 

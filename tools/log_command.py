@@ -22,10 +22,10 @@ from duly.journal.entries import ENTRY_CLASSES, OccurrenceAdmitted, RunAdmittedM
 from duly.journal.following import Following
 from duly.projections.readings import is_since
 from duly.projections.replay import last_sequence
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.unknown import unknown_schedule
 from duly.tools.describe import describe_entry
 from duly.tools.log_index import Wanted, found_by_index
-from duly.tools.moments import describe_instant
 from duly.tools.options import POSITION, journal_argument, output_options, until_option
 from duly.tools.output import Format, Output, awaited, working
 

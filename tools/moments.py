@@ -79,8 +79,3 @@ def parse_position(text: str) -> int | datetime:
         return parse_instant(text)
     except ValueError as error:
         raise ValueError(f"{error}; a sequence such as 1204 is understood too") from None
-
-
-def describe_instant(instant: datetime) -> str:
-    """`2026-03-29T01:00:00Z`, with the fraction only where there is one."""
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"

@@ -17,10 +17,10 @@ from pathlib import Path
 import click
 
 from duly.journal.ownership import is_journal
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.reporting import report_data
 from duly.scheduler.reports import OUTCOMES, Report
 from duly.tools.exit_codes import FINE
-from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_argument, output_options
 from duly.tools.output import Output, ReaderLeft, working
 from duly.tools.wording import counted

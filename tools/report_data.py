@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from duly.journal.entries import RunAbandoned
 from duly.scheduler.explanations import Explanation
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.reports import OUTCOMES, HandRun, Outcome, Report, ScheduleReport, Shown, Span
 from duly.scheduler.zones import Zone, zone_of
 from duly.tools.describe import (
@@ -28,7 +29,6 @@ from duly.tools.describe import (
     describe_trigger,
 )
 from duly.tools.explain_command import describe_run, explanation_lines, headline, way_on, zone_of_rule
-from duly.tools.moments import describe_instant
 from duly.tools.printable import printable
 
 MOST_TEXT: Final = 4_000_000

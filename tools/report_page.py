@@ -19,9 +19,10 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from duly import __version__
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.reports import OUTCOMES, Outcome, Report, ScheduleReport
 from duly.tools.describe import describe_definition, describe_entry
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration
 from duly.tools.printable import printable
 from duly.tools.report_data import end_of, page_data, script_json, shown_text
 from duly.tools.wording import counted, lost_entries

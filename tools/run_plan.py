@@ -10,10 +10,10 @@ from typing import Any
 
 from duly.projections import State, replay
 from duly.scheduler.clock import SystemClock
+from duly.scheduler.instants import describe_instant
 from duly.tools.converging import Change, described, plan, provenance
 from duly.tools.crontab import Problem
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_instant
 from duly.tools.output import Output
 from duly.tools.run_settings import Settings, refuse, tell_notices
 from duly.tools.schedule_file import ScheduleFile

@@ -20,14 +20,13 @@ from duly.scheduler.clock import SystemClock
 from duly.scheduler.decisions.administration import changed_fields
 from duly.scheduler.definitions import parse_definition
 from duly.scheduler.errors import SchedulerError, UnknownSchedule
-from duly.scheduler.instants import in_range
+from duly.scheduler.instants import describe_instant, in_range
 from duly.scheduler.triggers import Cron, OccurrenceSource, trigger_of
 from duly.scheduler.zones import Zone, zone_of
 from duly.tools.crontab import Crontab, CrontabEntry, Problem, is_system_crontab, parse_crontab
 from duly.tools.declaring import check_not_deleted, declare_entry, definition_of
 from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
-from duly.tools.moments import describe_instant
 from duly.tools.options import INSTANT, journal_option, optional_journal, output_options
 from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable

@@ -14,13 +14,14 @@ import click
 import msgspec
 
 from duly.journal.entries import Entry
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.simulating import LIMIT, Simulation
 from duly.scheduler.simulating import simulate as simulated
 from duly.scheduler.zones import zone_of
 from duly.tools.describe import describe_entry
 from duly.tools.exit_codes import BAD, FINE
 from duly.tools.localzone import local_zone
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration
 from duly.tools.options import INSTANT, output_options
 from duly.tools.output import Output, terminal, working
 from duly.tools.printable import printable

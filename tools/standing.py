@@ -29,13 +29,13 @@ from duly.projections.schedules import ScheduleState
 from duly.scheduler.decisions.occurrences import due_instants, next_instant
 from duly.scheduler.errors import TriggerError
 from duly.scheduler.explaining import explain
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.periods import period_end, period_start
 from duly.scheduler.triggers import trigger_of
 from duly.scheduler.zones import zone_of
 from duly.tools.describe import describe_entry, describe_error
 from duly.tools.doctoring import troubles_of
 from duly.tools.exit_codes import BAD, FINE, NEEDS_HELP
-from duly.tools.moments import describe_instant
 
 Gravity: TypeAlias = Literal["fine", "failed", "help"]
 CODES: Final[dict[Gravity, int]] = {"fine": FINE, "failed": BAD, "help": NEEDS_HELP}

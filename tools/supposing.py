@@ -13,8 +13,9 @@ from typing import Any, Final
 import click
 import msgspec
 
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.outcomes import Fate
-from duly.tools.moments import describe_duration, describe_instant, parse_duration
+from duly.tools.moments import describe_duration, parse_duration
 from duly.tools.options import Command, Parsed
 
 

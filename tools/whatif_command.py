@@ -14,10 +14,11 @@ from typing import Any
 import click
 import msgspec
 
+from duly.scheduler.instants import describe_instant
 from duly.scheduler.whatif import Difference, WhatIf
 from duly.scheduler.whatif import whatif as replayed_under
 from duly.tools.exit_codes import BAD, FINE
-from duly.tools.moments import describe_duration, describe_instant
+from duly.tools.moments import describe_duration
 from duly.tools.options import Parsed, journal_argument, output_options
 from duly.tools.output import Output, working
 from duly.tools.supposing import (

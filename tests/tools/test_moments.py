@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duly.scheduler.instants import describe_instant
 from duly.tools.moments import (
     LONGEST,
     describe_duration,
-    describe_instant,
     describe_roughly,
     parse_duration,
     parse_instant,
