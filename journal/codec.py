@@ -95,7 +95,8 @@ def _reaches_json(hint: Any, seen: frozenset[type]) -> bool:
     return any(_reaches_json(each, seen) for each in get_args(hint))
 
 
-_JSON_FIELDS: dict[type[Any], JsonFields] = {each: fields for each in ENTRY_CLASSES if any(fields := json_fields(each))}
+_JSON_FIELDS: dict[type[Any], JsonFields] = {}
+"""Of the kinds that were written: reading the annotations of all of them would be a tenth of an import."""
 
 
 def encode_batch(entries: tuple[Entry, ...]) -> bytes:
@@ -115,13 +116,15 @@ def encode_batch(entries: tuple[Entry, ...]) -> bytes:
     if twins != entries:
         raise _differing(entries, twins)
     for twin in twins:
-        if type(twin) in _JSON_FIELDS:
-            _check_fields(twin)
+        fields = _JSON_FIELDS.get(type(twin))
+        if fields is None:
+            fields = _JSON_FIELDS[type(twin)] = json_fields(type(twin))
+        if fields.plain or fields.nested:
+            _check_fields(twin, fields)
     return data
 
 
-def _check_fields(entry: Entry) -> None:
-    fields = _JSON_FIELDS[type(entry)]
+def _check_fields(entry: Entry, fields: JsonFields) -> None:
     for name in fields.plain:
         value: Any = getattr(entry, name)
         if value and not within_bounds(value):

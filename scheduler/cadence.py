@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import MAXYEAR, date, datetime
 from itertools import count as count_from
+
+import msgspec
 
 from duly.journal.entries import EveryRule, Fold
 from duly.scheduler.zones import DAY, Zone, zone_of
@@ -41,8 +42,7 @@ def cadence_of(rule: EveryRule) -> Elapsed | OnTheWall:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Elapsed:
+class Elapsed(msgspec.Struct, frozen=True):
     """Every `step` seconds from the instant `anchor`."""
 
     anchor: int
@@ -58,8 +58,7 @@ class Elapsed:
         return self.anchor + steps * self.step if steps >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class OnTheWall:
+class OnTheWall(msgspec.Struct, frozen=True):
     """Every `step` days or months from the date `anchor`, `at` seconds after the midnight that the wall shows."""
 
     anchor: date

@@ -12,8 +12,9 @@ Rules kept here:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from duly.scheduler.errors import DefinitionError
 
@@ -32,8 +33,7 @@ NOT_UNIX_DAY = re.compile(r"l(-?[0-9]+|w)?|([0-9]+|sun|mon|tue|wed|thu|fri|sat)l
 ELEMENT = re.compile(r"(?P<low>\*|[a-z]+|[0-9]+)(?:-(?P<high>[a-z]+|[0-9]+))?(?:/(?P<step>[0-9]+))?")
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One of the five places: its name, its bounds, and the names that stand for its numbers from `low` on."""
 
     name: str
@@ -64,16 +64,14 @@ FIELDS = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 DAY_FIELDS = (DAY_OF_MONTH, DAY_OF_WEEK)
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True):
     """An accepted expression: `text` as it was written, with single spaces, and its `plain` form."""
 
     text: str
     plain: str
 
 
-@dataclass(frozen=True)
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """What one field says: the numbers, and how it was written where that matters to the day fields."""
 
     numbers: frozenset[int]
