@@ -6,13 +6,14 @@ finished, and one that has ended is never taken for successful.
 
 from __future__ import annotations
 
+import logging
 import signal
 from abc import abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from socket import socketpair
+from socket import socket, socketpair
 from threading import Thread
-from typing import cast
+from typing import Final, cast
 
 from duly.journal.entries import Json
 from duly.projections.runs import names_a_process
@@ -20,6 +21,8 @@ from duly.service.keeper import Keeper
 from duly.service.output import RunFiles
 from duly.service.processes import Process, age_of, end_group_after, is_alive, signal_group_of, wait_for_end
 from duly.service.work import Activity, Report, Work
+
+_log: Final = logging.getLogger("duly.service")
 
 
 class OutlivedItsHost(Exception):
@@ -58,26 +61,32 @@ class AdoptedActivity(GroupActivity):
         # The path was noted, and a note may hold anything: nothing but a log of this run is cut.
         self._log = log if log is not None and log.name == f"{work.run.id}.log" else None
         self._keeper = keeper
-        self._leaving, self._left = socketpair()
+        self._leaving: socket | None = None
 
     def begin(self) -> None:
-        """Watches it, in a thread."""
-        Thread(target=self._watch, name=f"duly run {self.work.run.id}", daemon=True).start()
+        """Watches it, in a thread. Where that cannot be, its run stays as it is until the journal is opened again."""
+        try:
+            self._leaving, left = socketpair()
+            name = f"duly run {self.work.run.id}"
+            Thread(target=self._watch, args=(self._leaving, left), name=name, daemon=True).start()
+        except (OSError, RuntimeError):
+            _log.exception("run %s outlived its host, and its process cannot be watched", self.work.run.id)
 
     def leave(self) -> None:
         """Ends the watching."""
         super().leave()
-        self._leaving.close()
+        if self._leaving is not None:
+            self._leaving.close()
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(OSError):  # whether it is alive cannot be told now
             signal_group_of(self._process, number)
 
-    def _watch(self) -> None:
+    def _watch(self, leaving: socket, left: socket) -> None:
         if self._log is not None:
             self._keeper.watch(self._log)
-        with self._left, self._leaving:
-            ended = wait_for_end(self._process, self._left.fileno())
+        with left, leaving:
+            ended = wait_for_end(self._process, left.fileno())
         if ended and self.work.stopping:
             end_group_after(self._process)
         if self._log is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -206,8 +207,17 @@ def test_another_process_with_its_id_is_sent_nothing(tmp_path: Path):
         activity.kill()
         end_group_after(reused)
         assert process.communicate(b"alive")[0] == b"alive"
-    activity.leave()
-    activity.begin()  # and ends, with nothing to report
+
+
+def test_one_that_cannot_be_watched_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse() -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(outliving, "socketpair", refuse)
+    grace = timedelta(0)
+    with left_behind(tmp_path), running(Host.open(tmp_path / "j", {}, drain_grace=grace, kill_grace=grace)) as host:
+        until(lambda: host.last_poll)
+        assert (host.at_work, the_run(host).state) == ((the_run(host).id,), "started")
 
 
 def test_a_note_cannot_have_another_file_cut(tmp_path: Path):
