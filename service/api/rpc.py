@@ -15,6 +15,7 @@ import msgspec
 
 from duly.journal.entries import Json
 from duly.journal.errors import Error, JournalError
+from duly.projections import Page
 from duly.scheduler.embedded import Scheduler
 from duly.scheduler.errors import DefinitionError, SchedulerError
 from duly.scheduler.execution import Attempt
@@ -183,7 +184,13 @@ class Dispatcher:
         if method.listing:
             return self._listed(method, arguments)
         self._check_limit(arguments.get("limit"))
-        return self._served.ask(lambda scheduler: getattr(scheduler, method.name)(*spread, **arguments))
+        found: object = self._served.ask(lambda scheduler: getattr(scheduler, method.name)(*spread, **arguments))
+        if not isinstance(found, Page):
+            return found
+        fitting = len(self._fitting(found.items))
+        if fitting == len(found.items):
+            return found
+        return self._served.ask(lambda scheduler: getattr(scheduler, method.name)(**arguments | {"limit": fitting}))
 
     def _listed(self, method: Method, arguments: dict[str, object]) -> Listing:
         wanted = arguments.get("limit")

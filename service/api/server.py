@@ -59,6 +59,8 @@ POLICY: Final = (
 )
 SHOWN: Final = 100
 """How many runs a status tells of."""
+LONGEST: Final = 2_000
+"""How many characters of the error of each of them."""
 LISTED: Final = 200
 """Of how many schedules it tells when they are due."""
 AT_ONCE: Final = 16
@@ -216,7 +218,7 @@ class Service:
     def _newest_runs(self) -> tuple[RunFacts, ...]:
         with suppress(Error, OSError):  # a status is told also while the journal is out of reach
             runs = self._watched.ask(lambda scheduler: scheduler.runs())
-            return tuple(facts_of(run) for run in reversed(runs[-SHOWN:]))
+            return tuple(_shortened(facts_of(run)) for run in reversed(runs[-SHOWN:]))
         return ()
 
     def _due(self) -> dict[str, datetime]:
@@ -247,6 +249,13 @@ class Service:
             return self._metrics.text()
 
         return Response(await anyio.to_thread.run_sync(measure), media_type=CONTENT_TYPE_LATEST, headers=HEADERS)
+
+
+def _shortened(run: RunFacts) -> RunFacts:
+    if run.error is None or len(run.error.message) <= LONGEST:
+        return run
+    error = msgspec.structs.replace(run.error, message=f"{run.error.message[:LONGEST]}…")
+    return msgspec.structs.replace(run, error=error)
 
 
 async def _alive(_request: Request) -> Response:

@@ -71,6 +71,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{HERE}/test_api_requests.py::test_a_list_of_long_items_is_cut_and_goes_on",),
     ),
     Mutant(
+        "a page of occurrences has as many bytes as its rows",
+        "duly.service.api.rpc",
+        (("if fitting == len(found.items):", "if True:"),),
+        (f"{HERE}/test_api_requests.py::test_a_page_of_long_items_is_cut_and_goes_on",),
+    ),
+    Mutant(
         "others may read the token",
         "duly.service.api.tokens",
         (("status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)", "False"),),

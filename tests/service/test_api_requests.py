@@ -8,20 +8,20 @@ import re
 import socket
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duly import DefinitionError, Error, Scheduler
+from duly import DefinitionError, Error, ManualClock, Scheduler
 from duly.journal import read
 from duly.journal.entries import kind_of
 from duly.service import Bounds, Client, Server
 from duly.service.api.bounds import Bucket
 from duly.service.api.methods import METHODS
 from duly.service.api.tokens import Token
-from tests.service.serving import GENEROUS, SECRET, Served, call, post, request, serving, write_token
+from tests.service.serving import GENEROUS, HOURLY, SECRET, Served, call, post, request, serving, write_token
 
 BEARER = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
 
@@ -193,6 +193,28 @@ def test_a_list_of_long_items_is_cut_and_goes_on(scheduler: Scheduler, tmp_path:
             assert [run.id for run in client.runs(limit=5)] == runs[:5]
     with serving(scheduler, tmp_path, bounds=Bounds(reply=5)) as served, served.client() as client:
         assert [run.id for run in client.runs()] == runs  # one at a time
+
+
+def test_a_page_of_long_items_is_cut_and_goes_on(tmp_path: Path):
+    clock = ManualClock(datetime(2026, 3, 2, 9, tzinfo=UTC))
+    with Scheduler.open(tmp_path / "j", clock=clock) as scheduler:
+        scheduler.create("a", HOURLY, target="t")
+        for _ in range(10):
+            clock.advance(timedelta(hours=1))
+            scheduler.fail(scheduler.poll(start=True).offered[0].id, error="y" * 10_000)
+        whole = scheduler.occurrences("a")
+        with (
+            serving(scheduler, tmp_path, bounds=Bounds(reply=35_000)) as served,
+            served.client() as client,
+        ):
+            pages = [client.occurrences("a")]
+            while pages[-1].next is not None:
+                pages.append(client.occurrences("a", after=pages[-1].next))
+            assert [row for page in pages for row in page.items] == list(whole.items)
+            assert max(sum(row.error is not None for row in page.items) for page in pages) == 3
+            (shortened, *_) = client.status().runs
+    assert shortened.error is not None
+    assert shortened.error.message == "y" * 2_000 + "…"
 
 
 @pytest.mark.parametrize("wrong", [{"body": -1}, {"threads": 0}, {"arrival": timedelta(seconds=1)}, {"rate": True}])
