@@ -161,7 +161,7 @@ class CommandActivity(GroupActivity):
     def _execute(self) -> None:
         try:
             result = self._executed(self._build(self.work))
-        except BaseException as error:
+        except BaseException as error:  # whatever keeps a command from running is how its run ended
             result = self.work.failed(error)
         finally:
             self._files.clean()
@@ -198,7 +198,7 @@ class CommandActivity(GroupActivity):
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                cwd=command.cwd or (None if account is None else account.home),
+                cwd=_folder_of(command, account),
                 env=environment_of(self.work, command, self._files, account),
                 start_new_session=True,
                 user=None if account is None else account.uid,
@@ -260,6 +260,14 @@ class CommandActivity(GroupActivity):
         if len(text) > LONGEST_CHECKPOINT:
             raise CommandFailed(f"interrupted (exit code 75), with a checkpoint over {LONGEST_CHECKPOINT:,} characters")
         return text or None
+
+
+def _folder_of(command: Command, account: Account | None) -> Path | None:
+    if command.cwd is not None or account is None:
+        return command.cwd
+    if not account.home.is_dir():
+        raise CommandFailed(f"the home of {account.name}, {account.home}, does not exist; give the command another cwd")
+    return account.home
 
 
 def describe_exit(code: int) -> str:

@@ -141,6 +141,13 @@ def test_a_command_of_another_user_is_that_users(tmp_path: Path):
     assert run.checkpoint == "half\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may run commands as others")
+def test_a_home_that_does_not_exist_is_named(tmp_path: Path):
+    run = executed(tmp_path, Command("true", user="nobody"))
+    assert run.error is not None
+    assert run.error.message == "the home of nobody, /nonexistent, does not exist; give the command another cwd"
+
+
 def test_a_command_reads_what_it_is_given_and_nothing_else(tmp_path: Path):
     large = "line\n" * 100_000
     run = executed(tmp_path, Command(("wc", "-c"), stdin=large))
@@ -164,7 +171,7 @@ def test_a_resumed_command_finds_its_checkpoint_where_it_left_it(tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "j-output" / "c").iterdir()) == [f"{run.id}.log"]
 
 
-def test_the_process_is_noted_before_the_command_runs(tmp_path: Path):
+def test_the_process_is_noted_with_its_group_and_its_output(tmp_path: Path):
     line = "import os; print(os.getpid(), os.getpgid(0), os.getsid(0))"
     run = executed(tmp_path, Command((sys.executable, "-c", line)))
     [data] = [one.entry.data for one in read(tmp_path / "j") if isinstance(one.entry, RunNoted)]
