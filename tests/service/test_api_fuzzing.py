@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections.abc import Generator
 from contextlib import suppress
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -14,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from duly import Scheduler
+from duly.service import Host
 from duly.service.api.methods import METHODS
-from tests.service.serving import SECRET, Reply, Served, call, post
+from tests.service.hosting import running, until
+from tests.service.serving import GENEROUS, HOURLY, SECRET, Reply, Served, call, post, serving
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -46,6 +50,27 @@ def test_whatever_json_is_sent_the_answer_is_a_reply(served: Served, scheduler: 
         assert one.get("error", {}).get("code") != -32603, one
         assert SECRET not in json.dumps(one)
     assert scheduler.schedules() is not None
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(CALLS, st.lists(CALLS, max_size=6)))
+def test_whatever_json_is_sent_the_host_lives_on(hosted: tuple[Host, Served], sent: Any):
+    host, served = hosted
+    for one in answers_of(post(served.address, sent)):
+        assert one.get("error", {}).get("code") != -32603, one
+    assert (host.state, host.failure) == ("admitting", None)
+
+
+@pytest.fixture
+def hosted(tmp_path: Path) -> Generator[tuple[Host, Served]]:
+    with (
+        Host.open(tmp_path / "hosted", {"t": lambda work: work.input, "a": lambda _work: 1}) as host,
+        serving(host, tmp_path, bounds=GENEROUS) as served,
+        running(host),
+    ):
+        until(lambda: host.state == "admitting")
+        host.scheduler.create("a", HOURLY, target="t")
+        yield host, served
 
 
 def answers_of(reply: Reply) -> list[dict[str, Any]]:
