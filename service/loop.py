@@ -108,7 +108,7 @@ class Loop:
     def _settle(self, result: Result) -> None:
         settled = self.at_work.settle(result)
         if settled is not None:
-            self.results.keep(recordable(settled))
+            self.results.keep(settled)
 
     def _note(self, run_id: int, data: Json) -> None:
         """Records JSON about a run, from any thread, over any failure of the journal. Raises SchedulerClosed."""

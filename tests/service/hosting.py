@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ from duly.projections import replay
 from duly.service import Event, Host
 
 T = TypeVar("T")
-PATIENCE = 30.0
-"""Seconds after which a test gives up waiting; nothing is expected to take a part of it."""
+PATIENCE = float(os.environ.get("DULY_TESTS_PATIENCE", "30"))
+"""Seconds after which a test gives up waiting; nothing is expected to take a part of it. A fault that was put in on
+purpose is waited for less."""
 
 
 def just_now() -> datetime:

@@ -11,7 +11,8 @@ MUTANTS = (*mutants_host.MUTANTS, *mutants_commands.MUTANTS, *mutants_api.MUTANT
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_the_fault_is_noticed(mutant: Mutant) -> None:
+def test_the_fault_is_noticed(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DULY_TESTS_PATIENCE", "8")
     verdict = trial(mutant)
     assert verdict.code == 1, f"{mutant.name} survives {mutant.killers}:\n{verdict.output[-3000:]}"
     assert "1 failed" in verdict.output, verdict.output[-3000:]

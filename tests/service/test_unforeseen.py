@@ -72,7 +72,7 @@ def test_times_that_never_come_are_waited_for(tmp_path: Path):
         tmp_path / "j", {"slow": lambda _: go.wait(30)}, drain_grace=timedelta.max, kill_grace=timedelta.max
     )
     with running(host):
-        due(host, "slow", limits={"timeout": 1e308})
+        due(host, "slow")
         until(lambda: host.at_work)
         host.stop()
         until(lambda: host.state == "draining")
@@ -80,8 +80,9 @@ def test_times_that_never_come_are_waited_for(tmp_path: Path):
         until(lambda: host.state == "closed")
     assert outcomes(tmp_path / "j") == {"slow": True}
     with Host.open(tmp_path / "k", {"quick": lambda _: time.sleep(0.05)}) as other:
-        due(other, "quick", limits={"timeout": 1e10})
-        assert [run.state for run in other.once()] == ["completed"]
+        for limit in (1e10, 1e308, 10**18):
+            other.scheduler.run_now(target="quick", limits={"timeout": limit})
+        assert [run.state for run in other.once()] == ["completed"] * 3
 
 
 def test_a_call_that_its_caller_has_cancelled_is_not_made(tmp_path: Path):
@@ -193,7 +194,9 @@ def test_a_coroutine_that_is_asked_to_end_before_its_first_step_has_ended(tmp_pa
     async def never(_work: Work) -> str:
         return "it began"
 
-    with running(Host.open(tmp_path / "j", {"blocks": blocks, "never": never})) as host:
+    grace = timedelta(seconds=0.1)
+    handlers = {"blocks": blocks, "never": never}
+    with running(Host.open(tmp_path / "j", handlers, drain_grace=grace, kill_grace=grace)) as host:
         due(host, "blocks")
         assert blocked.wait(30)
         due(host, "never", limits={"timeout": 0.05})
