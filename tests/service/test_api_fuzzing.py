@@ -64,7 +64,7 @@ def test_whatever_json_is_sent_the_host_lives_on(hosted: tuple[Host, Served], se
 @pytest.fixture
 def hosted(tmp_path: Path) -> Generator[tuple[Host, Served]]:
     with (
-        Host.open(tmp_path / "hosted", {"t": lambda work: work.input, "a": lambda _work: 1}) as host,
+        Host.open(tmp_path / "hosted", {"t": lambda work: work.run.input, "a": lambda _work: 1}) as host,
         serving(host, tmp_path, bounds=GENEROUS) as served,
         running(host),
     ):
