@@ -279,13 +279,12 @@ class Loop:
             self._take_what_came()
             if self.tenure.retry_in() == 0:
                 self._mend()
-            if self.tenure.failure is None:
-                self.guarded(self._keep_up)
+            kept_up = self.tenure.failure is None and self.guarded(self._keep_up)
             self._take_what_came()
             pauses = [LONGEST_NAP, self.at_work.enforce(), self.tenure.retry_in()]
             if enough():
                 return
-            if self.results and self.tenure.failure is None:
+            if self.results and kept_up:  # they came during the sync
                 pauses.append(0.0)
             if until is not None:
                 pauses.append(until - time.monotonic())
