@@ -47,8 +47,8 @@ LAST_PATIENCE: Final = 5.0
 """Seconds in which a host that stops still tries to record what it knows."""
 LAST_WORDS: Final = 0.1
 """The same, after a second stop."""
-REAPING: Final = 1.0
-"""Seconds for a killed process to be gone."""
+REAPING: Final = 5.0
+"""Seconds for a killed process to be gone, on a machine that has much else to do."""
 LONGEST_NAP: Final = 60.0
 """Seconds; a longer time to wait is waited for in pieces."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from duly import Cron, ManualClock, Run, Scheduler, SchedulerClosed
-from duly.service import Command, Ended, Event, Host, Interruption, Work, commands
+from duly.service import Command, Ended, Event, Host, Interruption, Work, commands, loop
 from duly.service.processes import process_of
 from tests.service.hosting import PATIENCE, due, ended, just_now, outcomes, running, until
 
@@ -125,6 +125,7 @@ def test_a_command_that_lives_on_is_not_called_ended(tmp_path: Path, monkeypatch
         """The signal waits until the call is over."""
 
     monkeypatch.setattr(commands, "signal_group", unheard)
+    monkeypatch.setattr(loop, "REAPING", 0.1)
     grace = timedelta(seconds=0.05)
     command = Command(f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
     with running(Host.open(tmp_path / "j", {"c": command}, drain_grace=grace, kill_grace=grace)) as host:
