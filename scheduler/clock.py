@@ -1,7 +1,9 @@
 """The one clock: the only module of the core that may read the time.
 
 Rules: eligibility uses the wall clock, waiting uses the monotonic clock, and both come from one `Clock`, so that tests
-can stand in their own. A wait may end early; nothing is ever decided by a timer's word.
+can stand in their own. A wait may end early; nothing is ever decided by a timer's word. No thread sleeps longer than a
+moment at a time: Python runs the handler of a signal between two steps of the main thread, and one that comes after the
+last of them, before the thread is asleep, is not met until it awakes.
 """
 
 from __future__ import annotations
@@ -9,12 +11,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from queue import Empty, SimpleQueue
+from typing import Final, Protocol, TypeVar
 
 from duly.scheduler.errors import ClockUnusable
 from duly.scheduler.instants import require_aware
 from duly.scheduler.wording import describe_value
 
+T = TypeVar("T")
+MOMENT: Final = 1.0
+"""Seconds."""
 Wakeup = Callable[[float], bool]
 """Blocks up to so many seconds; True if something woke it."""
 
@@ -117,3 +123,15 @@ class ManualClock:
         """Advances by `seconds` at once, unless something has woken it already."""
         if not wakeup(0.0):
             self.advance(timedelta(seconds=seconds))
+
+
+def take(queue: SimpleQueue[T], seconds: float | None) -> T:
+    """What comes out of the queue within so many seconds, or ever. Raises queue.Empty."""
+    until = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = MOMENT if until is None else until - time.monotonic()
+        try:
+            return queue.get_nowait() if left <= 0 else queue.get(timeout=min(left, MOMENT))
+        except Empty:
+            if left <= 0:
+                raise

@@ -29,7 +29,7 @@ from duly.scheduler.agenda import Agenda
 from duly.scheduler.answers import HostAnswers
 from duly.scheduler.calling import explained
 from duly.scheduler.checkpoints import Checkpoints
-from duly.scheduler.clock import Clock
+from duly.scheduler.clock import Clock, take
 from duly.scheduler.decisions.administration import Command
 from duly.scheduler.definitions import check_words
 from duly.scheduler.errors import (
@@ -336,10 +336,7 @@ def _outcome_of(work: Callable[[], T]) -> T | _Refused:
 
 def _woken(sleeper: SimpleQueue[None], timeout: float) -> bool:
     try:
-        if timeout <= 0:
-            sleeper.get_nowait()
-        else:
-            sleeper.get(timeout=timeout)
+        take(sleeper, timeout)
     except Empty:
         return False
     return True

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
 from duly.journal.errors import JournalPoisoned
+from duly.scheduler.clock import take
 from duly.scheduler.decisions.runs import Result
 from duly.scheduler.errors import SchedulerClosed
 
@@ -37,7 +38,7 @@ class Inbox:
     def wait(self, seconds: float | None) -> None:
         """Waits for something to come in."""
         with suppress(Empty):
-            self._take(self._items.get(timeout=seconds))
+            self._take(take(self._items, seconds))
 
     def collect(self) -> None:
         """Takes what has come in."""

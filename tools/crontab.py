@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -24,6 +24,8 @@ from duly.scheduler.zones import zone_of
 from duly.tools.crontab_options import DIRECTIVE, Malformed, Options, check_together, parse_options
 
 LONGEST_ID = 48
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The names of variables that every shell passes on."""
 
 _WORD = re.compile(r"[^ \t]+")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?(?:[:/][A-Za-z0-9_.-]+)*", re.ASCII)
@@ -269,14 +271,16 @@ class _Reader:
                 entries.append(replace(draft.entry, schedule_id=name))
         return entries
 
-    def _notices(self, entries: list[CrontabEntry]) -> list[str]:
+    def _notices(self, entries: list[CrontabEntry]) -> Iterator[str]:
         first = next((entry for entry in entries if entry.command.startswith("root ")), None)
-        if self.system or first is None:
-            return []
-        return [
-            f"line {first.line}: the command begins with 'root'. If a user stands before each command, "
-            "this is a system crontab: import it with --system"
-        ]
+        if first is not None and not self.system:
+            yield (
+                f"line {first.line}: the command begins with 'root'. If a user stands before each command, "
+                "this is a system crontab: import it with --system"
+            )
+        for name in sorted({name for entry in entries for name in entry.environment}):
+            if VARIABLE.fullmatch(name) is None:
+                yield f"the variable {name!r} is kept, but no command is given it: a shell does not pass on such a name"
 
 
 def _split_time(line: str) -> tuple[list[re.Match[str]], int]:

@@ -19,6 +19,7 @@ from duly.projections.indexed import IndexedJournal
 from duly.scheduler.clock import SystemClock
 from duly.service import Command, CommandOf, Event, Host, Opened, Outputs, Polled, Work, stopped_by_signals
 from duly.tools.converging import converge, described
+from duly.tools.crontab import VARIABLE
 from duly.tools.declaring import TARGET
 from duly.tools.exit_codes import FINE, UNREADABLE
 from duly.tools.output import Output
@@ -50,7 +51,8 @@ def open_host(settings: Settings, disk: Disk | None = None) -> Host:
 def command_of(work: Work) -> Command:
     """The command that an entry of a file stands for, as it was frozen when its run was admitted."""
     given: dict[str, Any] = dict(work.run.input)
-    environment = cast("dict[str, str]", given.get("environment", {}))
+    told = cast("dict[str, str]", given.get("environment", {}))
+    environment = {name: value for name, value in told.items() if VARIABLE.fullmatch(name) is not None}
     line: str | list[str] = given["command"]
     return Command(
         line if isinstance(line, str) else tuple(line),

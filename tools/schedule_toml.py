@@ -17,7 +17,7 @@ from duly.scheduler.definitions import DefinitionFields, check_schedule_id, pars
 from duly.scheduler.errors import SchedulerError
 from duly.scheduler.triggers import Cron, Every, OccurrenceSource, OncePer, OneShot
 from duly.scheduler.zones import zone_of
-from duly.tools.crontab import Problem
+from duly.tools.crontab import VARIABLE, Problem
 from duly.tools.declaring import TARGET
 from duly.tools.moments import parse_duration
 from duly.tools.schedule_file import Declared, ScheduleFile
@@ -138,6 +138,8 @@ def _input(keys: Mapping[str, Any], environment: dict[str, str]) -> dict[str, ob
     words = cast("list[object]", command) if isinstance(command, list) else [command]
     if not command or not all(isinstance(word, str) for word in words):
         raise Refused("command is no text, and no list of words", 'write command = "…", for the shell, or ["…", "…"]')
+    if not str(words[0]).strip() or any("\0" in str(word) for word in words):
+        raise Refused("command names nothing to execute", 'write command = "…", for the shell, or ["…", "…"]')
     given: dict[str, object] = {"command": command}
     for key in ("stdin", "user"):
         if key in keys:
@@ -151,6 +153,9 @@ def _environment(keys: Mapping[str, Any]) -> dict[str, str]:
     pairs = cast("dict[str, object]", found) if isinstance(found, dict) else None
     if pairs is None or not all(isinstance(value, str) for value in pairs.values()):
         raise Refused("environment is no table of texts", 'write environment = {NAME = "value"}')
+    for name in pairs:
+        if VARIABLE.fullmatch(name) is None:
+            raise Refused(f"{name!r} is no name of a variable", "use letters, digits and _, a letter or _ first")
     return cast("dict[str, str]", dict(pairs))
 
 

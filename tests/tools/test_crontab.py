@@ -85,6 +85,9 @@ def test_environment_lines_hold_for_the_entries_below_them():
         {"SHELL": "/bin/bash"},
         {"SHELL": "/bin/bash", "MAIL TO": "ops@example.com", "EMPTY": "", "X": "a b"},
     ]
+    assert parsed.notices == (
+        "the variable 'MAIL TO' is kept, but no command is given it: a shell does not pass on such a name",
+    )
 
 
 @pytest.mark.parametrize(

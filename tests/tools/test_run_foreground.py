@@ -318,7 +318,7 @@ def test_a_killed_host_is_followed_by_one_that_knows_its_commands(world: World):
 
 
 def test_a_crontab_means_what_cron_means_by_it(tmp_path: Path):
-    crontab = "SHELL=/bin/bash\nGREETING=hi\n# duly: id=job\n0 0 29 2 *  echo ${GREETING^^}; cat%one%two\n"
+    crontab = "SHELL=/bin/bash\nGREETING=hi\n'A NAME'=x\n# duly: id=job\n0 0 29 2 *  echo ${GREETING^^}; cat%one%two\n"
     (tmp_path / "crontab").write_text(crontab, encoding="utf-8")
     settings = Settings(tmp_path / "crontab", tmp_path / "j", "UTC")
     with open_host(settings) as host:

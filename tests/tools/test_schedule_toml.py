@@ -146,6 +146,9 @@ def test_an_empty_file_says_nothing():
         ("schedules = 1", "s.toml:1:1: 'schedules' is no table. Write [schedules.NAME]"),
         ("environment = {A = 1}", "s.toml:1:1: environment is no table of texts. Write environment"),
         ("\n[schedules.a]\ncron = '* * * * *'", "s.toml:2:1: a: command is no text, and no list of words. Write"),
+        ("[schedules.a]\nonce_per = 'day'\ncommand = '  '", "s.toml:1:1: a: command names nothing to execute. Write"),
+        ("[schedules.a]\nonce_per = 'day'\ncommand = ['']", "s.toml:1:1: a: command names nothing to execute. Write"),
+        ("environment = {'a.b' = '1'}", "s.toml:1:1: 'a.b' is no name of a variable. Use letters"),
         ("[schedules.a]\ncommand = 'x'", "s.toml:1:1: a: it has no trigger. Write exactly one of cron, every"),
         (
             "[schedules.a]\ncron = '* * * * *'\nonce_per = 'day'\ncommand = 'x'",
