@@ -81,7 +81,8 @@ def test_two_that_cut_a_log_at_once_keep_its_end(tmp_path: Path, monkeypatch: py
 def test_what_a_command_leaves_in_the_background_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(keeper, "LOOK_AT_LEFT", 0.01)
     outputs = Outputs(tmp_path / "out", size=100, keep=1)
-    line = "(i=0; while [ ! -e go ] && [ $i -lt 30000 ]; do i=$((i + 1)); echo 0123456789; sleep 0.001; done; printf %0500d 7) & echo $! > group$DULY_RUN_ID"
+    loop = "i=0; while [ ! -e go ] && [ $i -lt 30000 ]; do i=$((i + 1)); echo 0123456789; sleep 0.001; done"
+    line = f"({loop}; printf %0500d 7) & echo $! > group$DULY_RUN_ID"
     with running(Host.open(tmp_path / "j", {"c": Command(line, cwd=tmp_path)}, outputs=outputs)) as host:
         due(host, "c")
         until(ended(host))
