@@ -47,7 +47,12 @@ class Checkpoints:
             return
         thread = Thread(target=self._follow, name="duly-checkpoint", daemon=True)
         self._thread = thread
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # there can be no more threads
+            self._thread = None
+            self._last = state.sequence
+            self._warn(error)
 
     def _follow(self) -> None:
         try:

@@ -102,9 +102,14 @@ class LoopThread:
         """The loop, running."""
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = Thread(target=self._run, args=(self._loop,), name="duly coroutines", daemon=True)
-                self._thread.start()
+                loop = asyncio.new_event_loop()
+                thread = Thread(target=self._run, args=(loop,), name="duly coroutines", daemon=True)
+                try:
+                    thread.start()
+                except BaseException:
+                    loop.close()
+                    raise
+                self._loop, self._thread = loop, thread
             return self._loop
 
     def close(self) -> None:

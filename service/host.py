@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from threading import get_ident
@@ -22,7 +23,7 @@ from duly.projections import Run
 from duly.scheduler.answers import Preflight, Targets
 from duly.scheduler.clock import Clock
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import SchedulerClosed, SchedulerError
+from duly.scheduler.errors import SchedulerClosed, SchedulerError, TriggerError
 from duly.scheduler.execution import Attempt
 from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
@@ -149,16 +150,19 @@ class Host:
         """Asks, or tells, the scheduler something. If that finds the journal failed, the host begins to reopen it, and
         the error is raised all the same: what was told is indeterminate. While the journal is out of reach, the reason
         of that is raised, and nothing was told."""
-        try:
-            return question(self.scheduler)
-        except JournalError:
-            self.wake()
-            raise
-        except SchedulerClosed:
-            failure = self.failure
-            if failure is None:
+        while True:
+            asked = self.scheduler
+            try:
+                return question(asked)
+            except JournalError:
+                self.wake()
                 raise
-            raise failure from None
+            except SchedulerClosed:
+                failure = self.failure
+                if failure is not None:
+                    raise failure from None
+                if asked is self.scheduler:
+                    raise
 
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Has the host's thread do this between two polls. A signal handler may use it."""
@@ -214,7 +218,13 @@ class Host:
         back within `patience`.
         """
         check_duration("patience", patience)
-        loop, ended = self._loop, list[Run]()
+        loop, ended, waiting = self._loop, list[Run](), set[str]()
+
+        def poll() -> None:
+            nonlocal waiting
+            loop.poll()
+            waiting = _left_undecided(loop)
+
         self.observe(lambda event: ended.append(event.run) if isinstance(event, Ended) else None)
         with loop.living(leave_adopted=True):
             left: set[str] | None = None
@@ -223,12 +233,12 @@ class Host:
                 if self.failure is not None:
                     raise self.failure
                 before = loop.at_work.ended
-                if not loop.guarded(loop.poll) or self.last_poll is None:
+                if not loop.guarded(poll) or self.last_poll is None:
                     continue
-                poll = self.last_poll[0]
-                waiting = loop.left_undecided(poll.now)
-                left = waiting if left is None else (left & waiting) - {run.schedule_id or "" for run in poll.admitted}
-                if not poll.more and not self._has_room_again(before, wanted=bool(left or loop.to_resume)):
+                polled = self.last_poll[0]
+                admitted = {run.schedule_id or "" for run in polled.admitted}
+                left = waiting if left is None else (left & waiting) - admitted
+                if not polled.more and not self._has_room_again(before, wanted=bool(left or loop.to_resume)):
                     break
         if loop.results and self.failure is not None:
             raise self.failure
@@ -261,3 +271,15 @@ class Host:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _left_undecided(loop: Loop) -> set[str]:
+    """The schedules of which something was due at the last poll, and is not decided."""
+    found: set[str] = set()
+    for schedule in loop.scheduler.schedules():
+        due = schedule.candidate
+        with suppress(TriggerError):
+            due = due or loop.scheduler.next_due(schedule.id)
+        if due is not None and loop.last_poll is not None and due <= loop.last_poll[0].now:
+            found.add(schedule.id)
+    return found

@@ -13,8 +13,8 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from contextlib import contextmanager
+from datetime import timedelta
 from threading import Condition, get_ident
 from typing import Final, Literal, TypeAlias
 
@@ -22,7 +22,7 @@ from duly.journal import Disk, Json
 from duly.journal.errors import Error, JournalError, JournalPoisoned
 from duly.scheduler.decisions.runs import Result
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import NoTaskSlot, SchedulerClosed, SchedulerError, TriggerError, WrongRunState
+from duly.scheduler.errors import NoTaskSlot, SchedulerClosed, SchedulerError, WrongRunState
 from duly.scheduler.execution import Attempt
 from duly.scheduler.polls import Poll
 from duly.scheduler.reconciling import EvidenceSource
@@ -49,8 +49,6 @@ LAST_WORDS: Final = 0.1
 """The same, after a second stop."""
 REAPING: Final = 5.0
 """Seconds for a killed process to be gone, on a machine that has much else to do."""
-LONGEST_NAP: Final = 60.0
-"""Seconds; a longer time to wait is waited for in pieces."""
 
 _log: Final = logging.getLogger("duly.service")
 
@@ -79,6 +77,7 @@ class Loop:
         self.thread: int | None = None
         self.stops = 0
         self.last_poll: tuple[Poll, float] | None = None
+        self._leaves_adopted = False
         self._knowledge = Knowledge(self.at_work, self.results.unrecorded, settings.evidence)
         self._workshop = Workshop(handlers, outputs, self._report, self._note, settings.loop)
 
@@ -263,6 +262,8 @@ class Loop:
 
     def _adopt(self) -> None:
         """Watches what a dead host has left running."""
+        if self._leaves_adopted:
+            self._knowledge.forget()
         for run, process, log in self._knowledge.outlived.values():
             work = Work(run, run.attempt_id, run.checkpoint)
             activity = AdoptedActivity(work, self._report, process, log, self._workshop.keeper)
@@ -281,17 +282,16 @@ class Loop:
                 self._mend()
             kept_up = self.tenure.failure is None and self.guarded(self._keep_up)
             self._take_what_came()
-            pauses = [LONGEST_NAP, self.at_work.enforce(), self.tenure.retry_in()]
+            pauses = [self.at_work.enforce(), self.tenure.retry_in()]
             if enough():
                 return
             if self.results and kept_up:  # they came during the sync
                 pauses.append(0.0)
             if until is not None:
                 pauses.append(until - time.monotonic())
-            pause = min(one for one in pauses if one is not None)
             if until is not None and until <= time.monotonic():
                 return
-            self.inbox.wait(max(pause, 0.0))
+            self.inbox.wait(min((max(one, 0.0) for one in pauses if one is not None), default=None))
 
     def _take_what_came(self) -> None:
         self.inbox.collect()
@@ -332,8 +332,10 @@ class Loop:
     def _drain(self, *, leave_adopted: bool) -> None:
         self.stops = max(self.stops, 1)
         self.state = "draining"
+        self.tenure.hasten()
         self.scheduler.stop_admitting()
         self._take_what_came()
+        self._leaves_adopted = leave_adopted
         if leave_adopted:
             self.at_work.leave_adopted()
         reason = Cancelled("cancelled at shutdown")
@@ -344,6 +346,7 @@ class Loop:
         self.attend(self.settings.drain_grace.total_seconds(), lambda: not self.at_work or self.stops > 1)
         if self.at_work:
             self._end_work(reason)
+        self.tenure.hasten()
         self.attend(LAST_PATIENCE if self.stops == 1 else LAST_WORDS, lambda: not self.results)
 
     def _end_work(self, reason: Exception) -> None:
@@ -382,14 +385,3 @@ class Loop:
         for result in unrecorded:
             _log.error("the journal was not told of %s", describe_value(result))
         self.tell(Closed(unrecorded))
-
-    def left_undecided(self, now: datetime) -> set[str]:
-        """The schedules of which something was due at `now`, and is not decided."""
-        found: set[str] = set()
-        for schedule in self.scheduler.schedules():
-            due = schedule.candidate
-            with suppress(TriggerError):
-                due = due or self.scheduler.next_due(schedule.id)
-            if due is not None and due <= now:
-                found.add(schedule.id)
-        return found

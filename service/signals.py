@@ -31,12 +31,14 @@ def stopped_by_signals(host: Host, *, reload: Callable[[], object] | None = None
         if reload is not None:
             host.call(reload).add_done_callback(_tell_failure)
 
-    handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]] = {
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], None] | signal.Handlers] = {
         signal.SIGTERM: stop,
         signal.SIGINT: stop,
     }
     if reload is not None and hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = look_again
+    if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        handlers[signal.SIGCHLD] = signal.SIG_DFL  # inherited so, it would take the exit codes of all commands away
     before: dict[signal.Signals, Any] = {number: signal.signal(number, told) for number, told in handlers.items()}
     try:
         yield

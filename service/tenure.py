@@ -41,10 +41,16 @@ class Tenure:
 
     def fail(self, error: Exception) -> float:
         """Gives up the scheduler, which failed; seconds until it is tried again."""
-        self.scheduler.close()
         if time.monotonic() - self._opened_at >= HELD:
             self._pause = FIRST_PAUSE
-        return self._put_off(error)
+        pause = self._put_off(error)
+        self.scheduler.close()  # last: whoever finds it closed finds the reason, too
+        return pause
+
+    def hasten(self) -> None:
+        """Lets a journal that is out of reach be tried again at once, and soon again after that."""
+        self._pause = FIRST_PAUSE
+        self._retry_at = time.monotonic()
 
     def retry_in(self) -> float | None:
         """Seconds until the journal is to be opened again; None if it is held."""

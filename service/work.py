@@ -22,6 +22,8 @@ Report: TypeAlias = Callable[[Result], None]
 class Interruption(Exception):
     """Raised by a handler that stops in the middle and can go on from `checkpoint`, which is JSON."""
 
+    checkpoint: Json = None  # also of a class of a handler's own that does not call this one's __init__
+
     def __init__(self, checkpoint: Json = None) -> None:
         super().__init__("interrupted")
         self.checkpoint = checkpoint
@@ -67,7 +69,12 @@ class Work:
 
     def ended_by(self, error: BaseException) -> Result:
         """The result of work that raised."""
-        return self.interrupted(error.checkpoint) if isinstance(error, Interruption) else self.failed(error)
+        if not isinstance(error, Interruption):
+            return self.failed(error)
+        try:
+            return self.interrupted(error.checkpoint)
+        except BaseException as raised:  # a property of the handler's own may do anything
+            return self.failed(raised)
 
 
 class Activity(ABC):

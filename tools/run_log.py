@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -138,7 +139,10 @@ def _writer() -> Callable[[str], object]:
     def write(text: str) -> None:
         left = text.encode(stream.encoding, "backslashreplace")
         while left:
-            left = left[os.write(descriptor, left) :]
+            try:
+                left = left[os.write(descriptor, left) :]
+            except BlockingIOError:  # somebody has made it so that a full pipe is an error
+                select.select([], [descriptor], [])
 
     return write
 

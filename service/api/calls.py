@@ -161,6 +161,8 @@ def _meant(answer: Answer) -> Answer:
     match answer:
         case Received(status=503, body=body) if _code(body) == NOT_LET_IN:
             return answer
+        case Received(status=500):  # the service answers so only where a call was broken off as it closed
+            return Lost("the service broke it off (HTTP status 500)", made=True)
         case Received(status=502 | 503 | 504 as status):
             return Lost(f"a proxy answers with HTTP status {status}", made=True)
         case _:

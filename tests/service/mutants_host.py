@@ -44,9 +44,15 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{UNFORESEEN}::test_what_ends_while_others_are_recorded_has_ended_in_time",),
     ),
     Mutant(
+        "a host that stops waits for the next attempt to reopen",
+        "duly.service.tenure",
+        (("        self._retry_at = time.monotonic()\n", "        pass\n"),),
+        ("tests/service/test_second_look.py::test_a_host_that_stops_between_two_attempts_tries_at_once",),
+    ),
+    Mutant(
         "a long time is waited for in one piece",
-        "duly.service.loop",
-        (("pauses = [LONGEST_NAP, self.at_work.enforce()", "pauses = [1e12, self.at_work.enforce()"),),
+        "duly.scheduler.clock",
+        (("queue.get(timeout=min(left, MOMENT))", "queue.get(timeout=left)"),),
         (f"{UNFORESEEN}::test_times_that_never_come_are_waited_for",),
     ),
     Mutant(

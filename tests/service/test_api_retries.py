@@ -58,7 +58,7 @@ def called(answers: list[Answer], *, repeatable: bool, seconds: float = 30.0) ->
 
 
 @pytest.mark.parametrize(
-    "first", [NOT_SENT, SENT, REOPENING, POISONED, FULL, FAST, PROXY, Received(502, b""), Received(504, b"")]
+    "first", [NOT_SENT, SENT, REOPENING, POISONED, FULL, FAST, PROXY, Received(500, b""), Received(502, b"")]
 )
 def test_what_cannot_take_effect_twice_is_repeated_until_it_is_answered(first: Answer):
     assert called([first, first, DONE], repeatable=True) == (3, 7)
@@ -74,11 +74,12 @@ def test_what_was_certainly_not_made_is_repeated(first: Answer):
     [
         (SENT, ServiceUnreachable, True),
         (PROXY, ServiceUnreachable, True),
+        (Received(500, b"Internal Server Error"), ServiceUnreachable, True),
         (Received(502, b""), ServiceUnreachable, True),
         (Received(504, b""), ServiceUnreachable, True),
         (REOPENING, UnreadableJournal, None),
         (POISONED, JournalPoisoned, None),
-        (Received(500, b""), ServiceRefused, None),
+        (Received(404, b""), ServiceRefused, None),
     ],
 )
 def test_what_may_have_been_made_is_not_repeated(first: Answer, kind: type[Error], indeterminate: bool | None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
@@ -53,3 +54,18 @@ def test_a_pipe_that_nobody_empties_makes_nobody_wait_and_is_told_of(monkeypatch
         "20 lines of this log could not be written: nobody read them",
         *map(str, range(10)),
     ]
+
+
+def test_a_pipe_that_does_not_block_loses_nothing():
+    with into_a_pipe() as pipe:
+        os.set_blocking(sys.stdout.fileno(), False)
+        lines = Lines()
+        for number in range(2000):
+            lines.put(f"{number} {'x' * 100}\n")
+        said = b""
+        while said.count(b"\n") < 2000:
+            more = os.read(pipe, 1 << 20)
+            assert more
+            said += more
+        lines.close()
+    assert [int(line.split()[0]) for line in said.decode().splitlines()] == list(range(2000))
