@@ -129,11 +129,19 @@ class Agenda:
     def fill(self, schedules: Iterable[ScheduleState]) -> None:
         """Looks at all schedules of a state, for the first time."""
         instants: dict[str, datetime] = {}
+        # Many go by one rule and are decided up to one instant, and then what comes next is the same.
+        known: dict[tuple[int, datetime], datetime | None] = {}
         for schedule in schedules:
             if schedule.candidate is not None:
                 self.refresh(schedule)
             elif _is_looked_at(schedule):
-                instant = self._next(schedule)
+                if schedule.kept:
+                    instant = self._next(schedule)
+                else:
+                    like = (id(schedule.definition.trigger), schedule.consumed_through)
+                    if like not in known:
+                        known[like] = self._next(schedule)
+                    instant = known[like]
                 if instant is not None:
                     instants[schedule.id] = instant
         self._coming.fill(instants)

@@ -21,6 +21,7 @@ from duly.journal.entries import (
     RunAbandoned,
     RunAdmittedManually,
     ScheduleBlocked,
+    TriggerRule,
     kind_of,
 )
 from duly.projections import Run, State
@@ -188,14 +189,24 @@ def _strangers(evidence: EvidenceSource, record: Journaled) -> tuple[tuple[int, 
 
 def _unevaluable(state: State, sources: Mapping[str, SourceFactory]) -> dict[str, str]:
     faults: dict[str, str] = {}
+    known: dict[int, str] = {}  # by rule, which many schedules share
     for schedule_id, schedule in state.by_id.items():
         if schedule.deleted or schedule.block is not None or schedule.exhausted:
             continue
-        try:
-            trigger_of(schedule.definition.trigger, sources)
-        except TriggerError as error:
-            faults[schedule_id] = shortened(str(error))
+        rule = schedule.definition.trigger
+        if id(rule) not in known:
+            known[id(rule)] = _fault_of(rule, sources)
+        if known[id(rule)]:
+            faults[schedule_id] = known[id(rule)]
     return faults
+
+
+def _fault_of(rule: TriggerRule, sources: Mapping[str, SourceFactory]) -> str:
+    try:
+        trigger_of(rule, sources)
+    except TriggerError as error:
+        return shortened(str(error))
+    return ""
 
 
 def _told(sequence: int, entry: Entry) -> str:

@@ -140,7 +140,7 @@ SCENES: dict[str, Callable[[Path, int, int], Scene]] = {
 
 def record_history(folder: Path, schedules: int, entries: int) -> None:
     """A journal of a scheduler's life, written without fsyncs: admissions, starts, results, skips and supersessions of
-    `schedules` schedules, at least `entries` of them."""
+    `schedules` schedules, at least `entries` of them; at the end nothing is at work any more."""
     clock = ManualClock(START)
     with Scheduler.open(folder, clock=clock, task_slots=schedules + 8, disk=UnsyncedDisk()) as scheduler:
         scheduler.create_many([lively(number) for number in range(schedules)])
@@ -155,6 +155,8 @@ def record_history(folder: Path, schedules: int, entries: int) -> None:
             for first in range(0, len(ended), 1000):
                 scheduler.report([Completed(run_id) for run_id in ended[first : first + 1000]])
             recorded += decided + len(ended)
+        for first in range(0, len(held), 1000):
+            scheduler.report([Completed(run_id) for run_id in held[first : first + 1000]])
 
 
 def turn(scheduler: Scheduler) -> tuple[list[Run], int]:
