@@ -135,7 +135,7 @@ class Agenda:
             if schedule.candidate is not None:
                 self.refresh(schedule)
             elif _is_looked_at(schedule):
-                if schedule.kept:
+                if schedule.kept and schedule.kept[-1][1] > schedule.consumed_through:  # something is decided ahead
                     instant = self._next(schedule)
                 else:
                     like = (id(schedule.definition.trigger), schedule.consumed_through)

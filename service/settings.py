@@ -35,7 +35,7 @@ def check_duration(field: str, value: object) -> None:
     """Raises DefinitionError for what is no time to wait."""
     if isinstance(value, timedelta):
         if value < timedelta():
-            raise DefinitionError(field, value, "is less than nothing", "Give a timedelta of 0 or more.")
+            raise DefinitionError(field, value, "is negative", "Give a timedelta of 0 or more.")
         return
     number = isinstance(value, int | float) and not isinstance(value, bool)
     remedy = f"Write timedelta(seconds={value})." if number else "Give a timedelta, such as timedelta(seconds=30)."

@@ -12,13 +12,11 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
 
 from duly import __version__
 from duly.tools.exit_codes import FINE, INTERRUPTED, USAGE
+from duly.tools.extras import CLI, lacking
 from duly.tools.printable import printable
-
-NEEDED = ("click", "jinja2", "rich")
 
 
 def main() -> int:
@@ -43,13 +41,9 @@ def _run() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"duly {__version__}")
         return FINE
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        *others, last = missing
-        needed = f"{', '.join(others)} and {last}" if others else last
-        print(
-            f"duly: the command line needs {needed}, which come with an extra: pip install 'duly[cli]'", file=sys.stderr
-        )
+    words = lacking("the command line", CLI, "cli")
+    if words:
+        print(f"duly: {words}", file=sys.stderr)
         return USAGE
     logging.lastResort = _Warnings(logging.WARNING)
     from duly.tools.cli import main as run

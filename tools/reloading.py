@@ -13,7 +13,6 @@ from contextlib import contextmanager
 import click
 
 from duly.journal import JournalError, JournalPoisoned
-from duly.scheduler.clock import SystemClock
 from duly.scheduler.errors import SchedulerError
 from duly.service import Event, Host, Opened
 from duly.tools.converging import converge, described
@@ -52,7 +51,7 @@ class Reload:
             return (f"{self._settings.file}: {error}",)
         if file.problems:
             return tuple(map(str, file.problems))
-        now = (self._settings.clock or SystemClock()).now()
+        now = self._settings.clock.now()
         try:
             changes, refused = converge(self._host.scheduler, file, now)
         except JournalPoisoned:

@@ -42,7 +42,7 @@ class RunLog:
         self._form = form
         self._clock = clock
         self._following = Following(journal, after=after)
-        self._lines = Lines()
+        self._lines = Lines(self._told_of_loss)
 
     def __call__(self, event: Event) -> None:
         """Prints what the event tells, after the decisions before it."""
@@ -66,12 +66,17 @@ class RunLog:
 
     def say(self, event: str, text: str) -> None:
         """One line about the host."""
+        self._write(self._line(event, text))
+
+    def _line(self, event: str, text: str) -> str:
         at = self._clock.now().astimezone(UTC)
         if self._form == "json":
             row = {"event": event, "at": f"{at.replace(tzinfo=None).isoformat()}Z", "text": text}
-            self._write(json.dumps({"schema": SCHEMA, **row}))
-        else:
-            self._write(printable(f"{'-':>7}  {at:%Y-%m-%d %H:%M:%SZ}  {'-':<20}  {event}: {text}"))
+            return json.dumps({"schema": SCHEMA, **row})
+        return printable(f"{'-':>7}  {at:%Y-%m-%d %H:%M:%SZ}  {'-':<20}  {event}: {text}")
+
+    def _told_of_loss(self, lost: int) -> str:
+        return self._line("warning", f"{counted(lost, 'line')} of this log could not be written: nobody read them")
 
     def _decisions(self) -> None:
         with suppress(JournalError, OSError):  # it is out of reach: what is missing is shown when it is back
@@ -93,7 +98,9 @@ class RunLog:
 class Lines:
     """Standard output, written on a thread of its own, since a pipe that nobody empties lets a writer wait for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, told_of_loss: Callable[[int], str]) -> None:
+        """`told_of_loss` says in a line how many are not there."""
+        self._told_of_loss = told_of_loss
         self._waiting: Queue[str | None] = Queue(WAITING)
         self._lost = 0
         self._write = _writer()
@@ -118,7 +125,7 @@ class Lines:
             lost, self._lost = self._lost, 0
             with suppress(OSError, ValueError):  # whoever read it has left: the schedules have not
                 if lost:
-                    self._write(f"{counted(lost, 'line')} of this log could not be written: nobody read them\n")
+                    self._write(f"{self._told_of_loss(lost)}\n")
                 self._write(line)
 
 

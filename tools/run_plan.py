@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from duly.projections import State, replay
-from duly.scheduler.clock import SystemClock
 from duly.scheduler.instants import describe_instant
 from duly.tools.converging import Change, described, plan, provenance
 from duly.tools.crontab import Problem
@@ -24,7 +23,7 @@ def show_plan(settings: Settings, output: Output) -> int:
     file = settings.read()
     there = settings.journal.exists()
     state = replay(settings.journal) if there else State()
-    now = (settings.clock or SystemClock()).now()
+    now = settings.clock.now()
     changes: tuple[Change, ...] = ()
     refused: tuple[Problem, ...] = ()
     if not file.problems:

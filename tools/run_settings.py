@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from duly.scheduler.clock import Clock
+from duly.scheduler.clock import Clock, SystemClock
 from duly.tools.crontab import Problem
 from duly.tools.exit_codes import BAD
 from duly.tools.output import terminal
@@ -38,7 +38,7 @@ class Settings:
     serve: str | None = None
     token_file: Path | None = None
     schedule_labels: int = 0
-    clock: Clock | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
     def read(self) -> ScheduleFile:
         """The file as it is now. Raises OSError, UsageError."""

@@ -16,7 +16,6 @@ from duly.journal import Disk
 from duly.journal.entries import Entry, RunAbandoned
 from duly.projections import replay
 from duly.projections.indexed import IndexedJournal
-from duly.scheduler.clock import SystemClock
 from duly.service import Command, CommandOf, Event, Host, Opened, Outputs, Polled, Work, stopped_by_signals
 from duly.tools.converging import converge, described
 from duly.tools.crontab import VARIABLE
@@ -76,11 +75,10 @@ def run_on(settings: Settings, form: LogFormat) -> int:
         _listening(settings) as serving,
         open_host(settings, None if serving is None else serving.disk) as host,
     ):
-        clock = settings.clock or SystemClock()
-        log = RunLog(settings.journal, form, clock, after=host.scheduler.recovery.replayed)
+        log = RunLog(settings.journal, form, settings.clock, after=host.scheduler.recovery.replayed)
         reload = Reload(settings, host, log)
         with _logged(log), stopped_by_signals(host, reload=reload.now):
-            changes, refused = converge(host.scheduler, file, clock.now())
+            changes, refused = converge(host.scheduler, file, settings.clock.now())
             if refused:
                 return refuse(refused)
             host.observe(log)
@@ -148,7 +146,7 @@ def run_once(settings: Settings, output: Output) -> int:
     tell_notices(file)
     seen = _Seen()
     with open_host(settings) as host:
-        _, refused = converge(host.scheduler, file, (settings.clock or SystemClock()).now())
+        _, refused = converge(host.scheduler, file, settings.clock.now())
         if refused:
             return refuse(refused)
         host.observe(seen)
@@ -156,7 +154,7 @@ def run_once(settings: Settings, output: Output) -> int:
             ended = list(host.once())
     state = replay(settings.journal)
     ended.extend(run for run_id in seen.abandoned if (run := state.known_run(run_id)) is not None)
-    now = (settings.clock or SystemClock()).now()
+    now = settings.clock.now()
     rows = standings(state, Invocation(IndexedJournal(settings.journal), now, ended, seen.decisions))
     _show_standings(output, rows)
     return exit_code_of(rows)

@@ -20,7 +20,6 @@ import httpx2
 import msgspec
 
 from duly.scheduler.embedded import Scheduler
-from duly.scheduler.errors import DefinitionError
 from duly.scheduler.sources import SourceFactory
 from duly.service.api.addresses import parse_address
 from duly.service.api.calls import (
@@ -38,6 +37,7 @@ from duly.service.api.calls import (
 )
 from duly.service.api.status import Status
 from duly.service.api.tokens import Token, read_token
+from duly.service.settings import check_duration
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -179,7 +179,7 @@ class Client(_Connection):
             while True:
                 step = steps.send(answer)
                 if isinstance(step, Pause):
-                    time.sleep(step.seconds)
+                    time.sleep(step.seconds)  # before the call is made again; bounded by the patience
                     answer = None
                 else:
                     answer = self._post(step)
@@ -284,12 +284,8 @@ def _check_open(http: httpx2.Client | httpx2.AsyncClient) -> None:
         raise ServiceError("the client is closed", hint="Make another one")
 
 
-def _seconds(field: str, duration: object) -> float:
-    if not isinstance(duration, timedelta):
-        remedy = f"Write timedelta(seconds={duration})." if isinstance(duration, int | float) else "Give a timedelta."
-        raise DefinitionError(field, duration, "is no timedelta", remedy)
-    if duration < timedelta():
-        raise DefinitionError(field, duration, "is negative", "Give a timedelta of 0 or more.")
+def _seconds(field: str, duration: timedelta) -> float:
+    check_duration(field, duration)
     return duration.total_seconds()
 
 

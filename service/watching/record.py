@@ -21,7 +21,7 @@ from duly.journal.errors import JournalError
 from duly.journal.following import Following
 from duly.journal.reader import Record
 
-Listener: TypeAlias = Callable[[Record], object]
+Told: TypeAlias = Callable[[Record], object]
 Words: TypeAlias = Callable[[Entry], str]
 KEPT: Final = 100
 _log: Final = logging.getLogger("duly.service")
@@ -43,12 +43,12 @@ class Growing:
     def __init__(self, journal: Path, *, after: int, words: Words = kind_of) -> None:
         self._following = Following(journal, after=after)
         self._words = words
-        self._listeners: list[Listener] = []
+        self._listeners: list[Told] = []
         self._newest: deque[Decision] = deque(maxlen=KEPT)
         self._lock = Lock()
         self._problem = ""
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: Told) -> None:
         """Tells this listener what comes from now on."""
         self._listeners.append(listener)
 

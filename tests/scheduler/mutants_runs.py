@@ -13,6 +13,7 @@ EXECUTION = "duly.scheduler.execution"
 SHELL = "duly.scheduler.shell"
 RECOVERING = "tests/scheduler/test_recovery_timelines.py"
 BOUNDARIES = "tests/scheduler/test_recovery_boundaries.py"
+ALIKE = "tests/scheduler/test_opening_much.py::test_schedules_of_one_rule_go_on_each_from_where_it_was"
 HISTORIES = tuple(f"tests/simulation/test_simulation.py::test_no_promise_is_broken[{shard}]" for shard in (0, 1))
 
 START = (
@@ -141,5 +142,17 @@ MUTANTS = (
         SHELL,
         ((SYNC, "            if not isinstance(outcome, _Refused):\n    " + SYNC),),
         tuple(f"tests/simulation/test_simulation.py::test_no_promise_is_broken[{shard}]" for shard in range(4)),
+    ),
+    Mutant(
+        "what comes next is taken from a schedule that is decided up to another instant",
+        "duly.scheduler.agenda",
+        (("like = (id(schedule.definition.trigger), schedule.consumed_through)", "like = (0, datetime.max)"),),
+        (ALIKE,),
+    ),
+    Mutant(
+        "what comes next is taken from a schedule that has something decided ahead",
+        "duly.scheduler.agenda",
+        (("if schedule.kept and schedule.kept[-1][1] > schedule.consumed_through:", "if not schedule.id:"),),
+        (ALIKE,),
     ),
 )

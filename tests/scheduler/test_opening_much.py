@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duly import Completed, Run
+from duly import Completed, Cron, ManualClock, Run, Scheduler
 from duly.journal.entries import AttemptCleared, RunCompleted, ScheduleBlocked, SourceRule
 from tests.scheduler.embedding import QUARTERLY, EveryMinutes, Program
 
@@ -124,3 +126,22 @@ def test_a_visit_decides_the_rest_of_what_opening_decides(program: Program):
     visitor = program.open(block_unevaluable=False, evidence=Finished("done"))
     assert visitor.run(run.id).state == "completed"
     assert visitor.recovery.replayed == 4
+
+
+def test_schedules_of_one_rule_go_on_each_from_where_it_was(tmp_path: Path):
+    """Of those that are decided up to one instant, and have nothing decided ahead, the calendar is asked once."""
+    clock = ManualClock(datetime(2026, 3, 2, 0, 30, tzinfo=UTC))
+    hourly = Cron("0 * * * *", zone="UTC")
+    with Scheduler.open(tmp_path / "j", clock=clock) as scheduler:
+        scheduler.create("ahead", hourly, target="t")
+        clock.advance(timedelta(hours=1))
+        scheduler.poll()
+        clock.step(-timedelta(hours=1))
+        scheduler.poll()  # what was admitted ahead stays admitted
+        for name in ("alike", "alike-too"):
+            scheduler.create(name, hourly, target="t")
+        clock.advance(timedelta(hours=1))
+        scheduler.create("later", hourly, target="t")
+    with Scheduler.open(tmp_path / "j", clock=clock) as scheduler:
+        coming = {one.schedule_id: one.scheduled_at.hour for one in reversed(scheduler.upcoming(20))}
+    assert coming == {"alike": 1, "alike-too": 1, "later": 2, "ahead": 2}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from duly import Completed, ManualClock, NoTaskSlot, Scheduler, WrongRunState
+from duly import Completed, ManualClock, NoTaskSlot, Run, Scheduler, WrongRunState
 from duly.projections import replay
 from duly.scheduler.triggers import Cron
 from duly.service import Command, Host, Interruption, Warned, Work
@@ -19,6 +22,14 @@ from duly.service.callables import ThreadActivity
 from tests.service.hosting import Seen, due, just_now, outcomes, running, until
 
 SHORT = timedelta(seconds=0.1)
+
+
+class GivenUp(NamedTuple):
+    host: Host
+    first: Run
+    second: Run
+    begun: list[int]
+    go: threading.Event
 
 
 @pytest.mark.skipif(os.name != "posix", reason="commands need process groups")
@@ -40,8 +51,10 @@ def test_the_command_of_an_abandoned_run_is_ended_and_the_next_one_waits_for_tha
     assert [one.run_id for one in seen if isinstance(one, Warned)] == [first.id]
 
 
-def test_no_more_is_at_work_than_there_are_task_slots_whatever_the_record_says(tmp_path: Path):
-    """A thread hears nothing: its run has ended in the record, and its slot is taken all the same."""
+@contextmanager
+def one_given_up(path: Path) -> Generator[GivenUp]:
+    """A host with one task slot, whose first run was given up and hears nothing; the second is started, by the record,
+    and waits for room."""
     go, begun = threading.Event(), list[int]()
 
     def works(work: Work) -> None:
@@ -49,12 +62,21 @@ def test_no_more_is_at_work_than_there_are_task_slots_whatever_the_record_says(t
         if len(begun) == 1:
             go.wait(30)
 
-    with running(Host.open(tmp_path / "j", {"works": works}, task_slots=1)) as host:
+    with running(Host.open(path, {"works": works}, task_slots=1)) as host:
         first = host.scheduler.run_now(target="works")
         until(lambda: begun)
         host.scheduler.abandon(first.id)
         second = host.scheduler.run_now(target="works")
-        until(lambda: host.scheduler.run(second.id).state == "started")  # it is its turn, by the record
+        until(lambda: host.scheduler.run(second.id).state == "started")
+        try:
+            yield GivenUp(host, first, second, begun, go)
+        finally:
+            go.set()
+
+
+def test_no_more_is_at_work_than_there_are_task_slots_whatever_the_record_says(tmp_path: Path):
+    """A thread hears nothing: its run has ended in the record, and its slot is taken all the same."""
+    with one_given_up(tmp_path / "j") as (host, first, second, begun, go):  # it is its turn, by the record
         host.call(lambda: None).result(30)
         assert (begun, host.at_work) == ([first.id], (first.id,))
         go.set()
@@ -104,19 +126,7 @@ def test_what_was_held_back_for_want_of_room_is_cancelled_with_the_host(tmp_path
 
 
 def test_what_was_held_back_and_is_given_up_itself_never_begins(tmp_path: Path):
-    go, begun = threading.Event(), list[int]()
-
-    def works(work: Work) -> None:
-        begun.append(work.run.id)
-        if len(begun) == 1:
-            go.wait(30)
-
-    with running(Host.open(tmp_path / "j", {"works": works}, task_slots=1)) as host:
-        first = host.scheduler.run_now(target="works")
-        until(lambda: begun)
-        host.scheduler.abandon(first.id)
-        second = host.scheduler.run_now(target="works")
-        until(lambda: host.scheduler.run(second.id).state == "started")
+    with one_given_up(tmp_path / "j") as (host, first, second, begun, go):
         host.scheduler.abandon(second.id)
         go.set()
         third = host.scheduler.run_now(target="works")

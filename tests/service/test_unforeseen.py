@@ -28,7 +28,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"drain_grace": True}, "drain_grace: True is no timedelta. Give a timedelta, such as timedelta(seconds=30)."),
     (
         {"kill_grace": timedelta(seconds=-1)},
-        "kill_grace: datetime.timedelta(days=-1, seconds=86399) is less than nothing. Give a timedelta of 0 or more.",
+        "kill_grace: datetime.timedelta(days=-1, seconds=86399) is negative. Give a timedelta of 0 or more.",
     ),
     ({"resume_at_start": "yes"}, "resume_at_start: 'yes' is no bool. Give True or False."),
     ({"evidence": 3}, "evidence: 3 is no EvidenceSource. Give an object with of(run) and runs()."),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly.tools.crontab import Crontab, CrontabEntry, is_system_crontab, parse_crontab, slug_of, split_percent
+from duly.service.commands import NAME_OF_A_VARIABLE
+from duly.tools.crontab import VARIABLE, Crontab, CrontabEntry, is_system_crontab, parse_crontab, slug_of, split_percent
 from duly.tools.crontab_options import DIRECTIVE, SCHEDULE_ID, Malformed, Options, parse_options
 from tests.tree import ROOT
 
@@ -75,6 +76,10 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line():
 )
 def test_a_percent_sign_begins_the_standard_input_unless_escaped(text: str, command: str, stdin: str | None):
     assert split_percent(text) == (command, stdin)
+
+
+def test_what_names_a_variable_here_names_one_for_a_command():
+    assert VARIABLE.pattern == NAME_OF_A_VARIABLE.pattern  # two, as reading a crontab loads nothing that executes
 
 
 def test_environment_lines_hold_for_the_entries_below_them():

@@ -139,7 +139,9 @@ def test_a_command_without_a_service_does_not_speak_of_one(duly: Duly):
 
 def test_without_the_extra_it_says_which_one_to_install(host: Host, duly: Duly, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(extras, "find_spec", dict[str, object]().get)
-    told = "needs httpx2, prometheus_client, starlette, uvicorn, which come with an extra: pip install 'duly[service]'."
+    told = (
+        "needs httpx2, prometheus_client, starlette and uvicorn, which come with an extra: pip install 'duly[service]'."
+    )
     for words in (["ctl", "status", *host.options], ["run", "x", "-j", "j", "--serve", ":0"]):
         answer = duly(*words)
         assert (answer.code, told in answer.err) == (2, True), answer
