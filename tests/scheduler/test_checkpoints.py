@@ -42,6 +42,26 @@ def wait_for_background() -> None:
         thread.join(30)
 
 
+def test_where_no_thread_can_be_had_none_is_made_and_the_next_time_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with Scheduler.open(tmp_path / "j", checkpoint_every=2) as scheduler:
+        scheduler.run_now(target="a")
+        wait_for_background()
+        (tmp_path / "j" / CHECKPOINT).unlink()
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            runs = [scheduler.run_now(target="a").id for _ in range(2)]
+        assert "no checkpoint was made, so the next opening reads more: can't start new thread" in caplog.text
+        runs += [scheduler.run_now(target="a").id for _ in range(2)]
+        wait_for_background()
+        assert (tmp_path / "j" / CHECKPOINT).exists()
+        assert [run.id for run in scheduler.runs()][1:] == runs
+
+
 def test_one_is_made_in_the_background_and_the_next_opening_goes_on_from_it(tmp_path: Path):
     clock = ManualClock(START)
     path = tmp_path / "journal"

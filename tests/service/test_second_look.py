@@ -1,5 +1,5 @@
 """What a host does in places that nobody looks at twice: a stop between two attempts to reopen, a note that fails right
-after a poll, an interruption of a handler's own, and threads that cannot be had."""
+after a poll, an interruption of a handler's own, and a thread that cannot be had."""
 
 from __future__ import annotations
 
@@ -182,15 +182,6 @@ def test_a_loop_whose_thread_could_not_be_started_is_made_anew(monkeypatch: pyte
 
 def no_more_threads(_thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-def test_a_checkpoint_that_finds_no_thread_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with Scheduler.open(tmp_path / "j", checkpoint_every=1) as scheduler:
-        with monkeypatch.context() as patched:
-            patched.setattr(threading.Thread, "start", no_more_threads)
-            first = scheduler.run_now(target="a")
-        assert scheduler.run(first.id) == first
-        assert scheduler.run_now(target="a").id > first.id
 
 
 def test_what_once_leaves_alone_it_leaves_alone_over_a_reopening_too(tmp_path: Path):
