@@ -259,7 +259,10 @@ class _Occurrence(_Entry, frozen=True, kw_only=True, omit_defaults=True):
     revision: int = 1
 
 
-class OccurrenceAdmitted(_Occurrence, frozen=True, kw_only=True, omit_defaults=True, tag="OccurrenceAdmitted"):
+# Not tracked by the garbage collector: it holds JSON at most, which has no cycles, and there are very many.
+class OccurrenceAdmitted(
+    _Occurrence, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="OccurrenceAdmitted"
+):
     """An occurrence became a run, whose id is this entry's sequence; the invocation is frozen here.
 
     `lateness` is the allowance that was in force.

@@ -64,7 +64,8 @@ TRANSITIONS: Final[dict[RunState, dict[type[RunEntry], RunState]]] = {
 }
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+# Not tracked by the garbage collector: it holds JSON at most, which has no cycles, and there are very many.
+class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An admitted occurrence's life, or a manual run's; `id` is the sequence of its admission.
 
     All instants are UTC. `attempt_id` is the ACTIVE attempt or None. `scheduled_at`, `occurrence_id` are None for a

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Final
 
 from duly.journal.entries import OncePerRule, OneShotRule, TriggerRule
@@ -21,14 +22,22 @@ from duly.scheduler.roster import Roster
 from duly.scheduler.sources import OccurrenceSource
 
 _STALE: Final = 64
-"""How many lines that were replaced a queue keeps at least, before it is built anew."""
+"""How many ids that moved on a queue keeps at least where they were, before it is built anew."""
 
 
 class Queue:
-    """Schedules by instant, with lazy removal: O(log n) for each change, O(1) for the next."""
+    """Schedules by instant, with lazy removal. Those of one instant share a place in the heap, so that a change costs
+    O(log of the different instants), and so does the next.
+
+    An interrupt between two steps may leave a place in the heap without a line, and an id in a line that it no longer
+    holds for; never an instant without its line, nor a line without its place.
+    """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[datetime, str]] = []
+        self._heap: list[datetime] = []
+        self._lines: dict[datetime, list[str]] = {}
+        self._ordered: set[datetime] = set()
+        self._standing = 0
         self._instants: dict[str, datetime] = {}
 
     def __len__(self) -> int:
@@ -41,21 +50,37 @@ class Queue:
         """Sets the schedule's instant, in place of the one it had."""
         if self._instants.get(schedule_id) == instant:
             return
-        # The heap first: an interrupt may leave a line in it that does not hold, never an instant without its line.
-        if len(self._heap) > 2 * len(self._instants) + _STALE:
-            heap = [(one, key) for key, one in self._instants.items()]
-            heap.append((instant, schedule_id))
-            heapify(heap)
-            self._heap = heap
-        else:
-            heappush(self._heap, (instant, schedule_id))
-        self._instants[schedule_id] = instant
+        if self._standing > 2 * len(self._instants) + _STALE:
+            self._rebuild()
+        self._write(schedule_id, instant)
 
     def fill(self, instants: Mapping[str, datetime]) -> None:
         """Sets the instants of many schedules at once."""
-        self._heap = [*self._heap, *((instant, one) for one, instant in instants.items())]
-        heapify(self._heap)
-        self._instants.update(instants)
+        for schedule_id, instant in instants.items():
+            self._write(schedule_id, instant)
+
+    def _write(self, schedule_id: str, instant: datetime) -> None:
+        line = self._lines.get(instant)
+        if line is None:
+            heappush(self._heap, instant)
+            self._lines[instant] = [schedule_id]
+        else:
+            if self._ordered:
+                self._ordered.discard(instant)
+            line.append(schedule_id)
+        self._standing += 1
+        self._instants[schedule_id] = instant
+
+    def _rebuild(self) -> None:
+        lines: dict[datetime, list[str]] = {}
+        for schedule_id, instant in self._instants.items():
+            lines.setdefault(instant, []).append(schedule_id)
+        heap = list(lines)
+        heapify(heap)
+        self._ordered = set()
+        self._lines = lines
+        self._heap = heap
+        self._standing = len(self._instants)
 
     def drop(self, schedule_id: str) -> None:
         """Takes the schedule out."""
@@ -63,45 +88,66 @@ class Queue:
 
     def first(self) -> datetime | None:
         """The earliest instant, or None."""
-        heap = self._heap
-        while heap:
-            instant, schedule_id = heap[0]
-            if self._instants.get(schedule_id) == instant:
-                return instant
-            heappop(heap)
+        while self._heap:
+            instant = self._heap[0]
+            line = self._lines.get(instant)
+            while line:
+                if self._instants.get(line[-1]) == instant:
+                    return instant
+                line.pop()
+                self._standing -= 1
+            self._forget_first()
         return None
+
+    def _forget_first(self) -> None:
+        instant = self._heap[0]
+        self._ordered.discard(instant)
+        self._standing -= len(self._lines.pop(instant, ()))
+        heappop(self._heap)
 
     def is_due(self, now: datetime) -> bool:
         """Whether `due` may have something."""
-        return bool(self._heap) and self._heap[0][0] <= now
+        return bool(self._heap) and self._heap[0] <= now
 
     def due(self, now: datetime) -> Iterator[tuple[str, datetime]]:
         """The schedules with an instant ≤ `now`, the earliest first; each is taken out when the next one is asked for,
         so that whoever is interrupted may find it here again, and never loses it."""
-        heap = self._heap
-        while heap and heap[0][0] <= now:
-            instant, schedule_id = heap[0]
-            if self._instants.get(schedule_id) == instant:
-                yield schedule_id, instant
-                self._instants.pop(schedule_id, None)
-            heappop(heap)
+        instants = self._instants
+        while self._heap and self._heap[0] <= now:
+            instant = self._heap[0]
+            for schedule_id in self._lines.get(instant, ()):
+                if instants.get(schedule_id) == instant:
+                    yield schedule_id, instant
+                    instants.pop(schedule_id, None)
+            self._forget_first()
 
     def soonest(self, limit: int, wanted: Callable[[str, datetime], bool]) -> list[tuple[datetime, str]]:
         """The `limit` earliest that are wanted, in order, without changing anything: looks at O(limit + others)."""
         found: list[tuple[datetime, str]] = []
         heap = self._heap
-        frontier: list[tuple[tuple[datetime, str], int]] = [(heap[0], 0)] if heap else []
-        seen: set[str] = set()
+        frontier: list[tuple[datetime, int]] = [(heap[0], 0)] if heap else []
+        before: datetime | None = None
         while frontier and len(found) < limit:
-            (instant, schedule_id), at = heappop(frontier)
-            if self._instants.get(schedule_id) == instant and schedule_id not in seen:
-                seen.add(schedule_id)
-                if wanted(schedule_id, instant):
-                    found.append((instant, schedule_id))
+            instant, at = heappop(frontier)
+            if instant != before:
+                found += islice(self._wanted_at(instant, wanted), limit - len(found))
+                before = instant
             for child in (2 * at + 1, 2 * at + 2):
                 if child < len(heap):
                     heappush(frontier, (heap[child], child))
         return found
+
+    def _wanted_at(self, instant: datetime, wanted: Callable[[str, datetime], bool]) -> Iterator[tuple[datetime, str]]:
+        line = self._lines.get(instant, [])
+        if instant not in self._ordered:
+            line.sort()
+            self._ordered.add(instant)
+        before: str | None = None
+        for schedule_id in line:
+            if schedule_id != before and self._instants.get(schedule_id) == instant:
+                before = schedule_id
+                if wanted(schedule_id, instant):
+                    yield instant, schedule_id
 
 
 class Agenda:
@@ -170,7 +216,8 @@ class Agenda:
         else:
             self._coming.place(schedule_id, instant)
         self._due.drop(schedule_id)
-        self._quiet.discard(schedule_id)
+        if self._quiet:
+            self._quiet.discard(schedule_id)
         self._deadlines.drop(schedule_id)
 
     def due(self, now: datetime) -> Roster:

@@ -78,6 +78,7 @@ class _Poll:
         self.waiting: list[Waiting] = []
         self.upcoming: dict[str, datetime | None] = {}
         self._free = request.task_slots - len(state.started)
+        self._known: dict[tuple[int, datetime], Due] = {}
 
     def sweep(self) -> None:
         """Offers the runs that were admitted and not started, the oldest first, while task slots are free."""
@@ -154,6 +155,13 @@ class _Poll:
     def _due(self, turn: Turn) -> Due | None:
         """What the schedule has due beyond what this poll decided; None if that cannot be told, which is decided."""
         schedule = turn.schedule
+        # Many go by one rule and are decided up to one instant, and then the same is due of them.
+        like = (id(schedule.definition.trigger), turn.through)
+        ahead = bool(turn.kept) and turn.kept[-1][1] > turn.through
+        known = None if ahead else self._known.get(like)
+        if known is not None:
+            turn.due = known
+            return known
         try:
             due = due_instants(self.request.source_of(schedule), turn.through, self.now, turn.kept)
         except TriggerError as error:
@@ -161,6 +169,8 @@ class _Poll:
             self.batch.add(ScheduleBlocked(at=self.now, schedule_id=schedule.id, cause="trigger", reason=reason))
             turn.finished = True
             return None
+        if not ahead:
+            self._known[like] = due
         turn.due = due
         return due
 

@@ -198,8 +198,8 @@ def sleepers_of(scheduler: Scheduler) -> int:
 
 
 def lines_of(queue: Queue) -> int:
-    """How many lines the queue holds, stale ones among them."""
-    return len(queue._heap)
+    """How many places and ids the queue holds, stale ones among them."""
+    return len(queue._heap) + sum(len(line) for line in queue._lines.values())
 
 
 class EveryMinutes:

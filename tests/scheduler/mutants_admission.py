@@ -157,6 +157,46 @@ MUTANTS = (
         (f"{INDEX}::test_a_thousand_that_wait_for_a_slot_are_not_looked_at_until_there_is_one",),
     ),
     Mutant(
+        "what is due is taken from a schedule that is decided up to another instant",
+        ADMISSION,
+        (("like = (id(schedule.definition.trigger), turn.through)", "like = (0, self.now)"),),
+        (f"{INDEX}::test_of_schedules_of_one_rule_each_is_decided_from_where_it_was",),
+    ),
+    Mutant(
+        "what is due is taken from a schedule that has something decided ahead",
+        ADMISSION,
+        (("ahead = bool(turn.kept) and turn.kept[-1][1] > turn.through", "ahead = False"),),
+        (f"{INDEX}::test_of_schedules_of_one_rule_each_is_decided_from_where_it_was",),
+    ),
+    Mutant(
+        "an instant is forgotten with one of its schedules",
+        "duly.scheduler.agenda",
+        (("                line.pop()\n                self._standing -= 1\n", "                break\n"),),
+        (f"{INDEX}::test_an_instant_stays_while_any_schedule_has_it",),
+    ),
+    Mutant(
+        "a line that grew counts as in order",
+        "duly.scheduler.agenda",
+        (
+            (
+                "                self._ordered.discard(instant)\n            line.append",
+                "                pass\n            line.append",
+            ),
+        ),
+        (f"{INDEX}::test_of_many_at_one_instant_those_that_are_first_by_id_come_first",),
+    ),
+    Mutant(
+        "what is due leaves the queue before it was looked at",
+        "duly.scheduler.agenda",
+        (
+            (
+                "                    yield schedule_id, instant\n                    instants.pop(schedule_id, None)\n",
+                "                    instants.pop(schedule_id, None)\n                    yield schedule_id, instant\n",
+            ),
+        ),
+        (f"{INDEX}::test_whoever_is_interrupted_finds_in_the_queue_what_he_did_not_come_to",),
+    ),
+    Mutant(
         "what waits is forgotten when its time is up",
         "duly.scheduler.agenda",
         (("        if self._deadlines.is_due(now):\n", "        if self._deadlines is None:\n"),),

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from duly import Completed, OncePer, Run, Scheduler, Target
+from duly import Completed, Cron, OncePer, Run, Scheduler, Target
 from duly.projections.schedules import ScheduleState
 from duly.scheduler.agenda import Queue
 from duly.scheduler.decisions.occurrences import SCAN_CAP
@@ -100,6 +102,42 @@ def test_ten_due_among_ten_thousand_cost_ten_times_as_much_as_one(crowd: Crowd):
     decisions, calls, looks = crowd.cost("10:00")
     assert (decisions >= 11, calls <= 11 * 4 + 100) == (True, True)
     assert looks == {"often", *(f"s{number:05}" for number in range(10))}
+
+
+def test_of_schedules_that_are_alike_the_calendar_is_asked_once(program: Program):
+    source = EveryMinutes(15)
+    scheduler = program.open(sources=source.factory(), task_slots=100)
+    scheduler.create_many([{"schedule_id": f"s{n:02}", "trigger": source, "target": "x"} for n in range(100)])
+    source.calls.clear()
+    assert len(program.poll_at(scheduler, "09:15").admitted) == 100
+    assert source.calls == ["next", "next"], "for what is due, and for what is next"
+
+
+def test_of_schedules_of_one_rule_each_is_decided_from_where_it_was(program: Program):
+    program.clock.advance(at("09:30") - program.clock.now())
+    scheduler = program.open()
+    hourly = Cron("0 * * * *", zone="UTC")
+    scheduler.create("ahead", hourly, target="x")
+    assert len(program.poll_at(scheduler, "10:30", start=True).admitted) == 1
+    program.clock.step(-timedelta(hours=1))
+    scheduler.poll()  # what was admitted ahead stays admitted
+    scheduler.complete(scheduler.runs()[0].id)
+    for name in ("alike", "alike-too"):
+        scheduler.create(name, hourly, target="x")
+    program.clock.advance(timedelta(hours=1))
+    scheduler.create("later", hourly, target="x")
+    decided = [
+        (getattr(entry, "schedule_id", ""), type(entry).__name__, f"{getattr(entry, 'scheduled_at', None):%H}")
+        for _, entry in program.poll_at(scheduler, "11:00").decisions
+    ]
+    assert decided == [
+        ("alike", "OccurrenceSuperseded", "10"),
+        ("alike", "OccurrenceAdmitted", "11"),
+        ("alike-too", "OccurrenceSuperseded", "10"),
+        ("alike-too", "OccurrenceAdmitted", "11"),
+        ("later", "OccurrenceAdmitted", "11"),
+        ("ahead", "OccurrenceAdmitted", "11"),
+    ]
 
 
 def test_the_next_due_instant_is_found_without_looking_at_schedules(crowd: Crowd):
@@ -286,6 +324,63 @@ def test_a_schedule_that_returns_to_an_instant_it_had_stands_once_in_the_queue()
     assert queue.soonest(9, anything) == [(at("09:15"), "a")]
     assert moved(queue, "23:59") == {"a": at("09:15")}
     assert moved(queue, "23:59") == {}
+
+
+def test_of_many_at_one_instant_those_that_are_first_by_id_come_first():
+    queue = Queue()
+    queue.fill({"b": at("09:15"), "d": at("09:15"), "a": at("09:30")})
+    assert queue.soonest(9, anything) == [(at("09:15"), "b"), (at("09:15"), "d"), (at("09:30"), "a")]
+    queue.place("c", at("09:15"))
+    queue.place("a", at("09:15"))
+    queue.drop("d")
+    assert queue.soonest(2, anything) == [(at("09:15"), "a"), (at("09:15"), "b")]
+    assert queue.soonest(9, anything) == [(at("09:15"), one) for one in "abc"]
+
+
+def test_an_instant_stays_while_any_schedule_has_it():
+    queue = Queue()
+    queue.fill({"a": at("09:15"), "b": at("09:15"), "c": at("09:30")})
+    queue.drop("b")
+    assert queue.first() == at("09:15")
+    assert moved(queue, "09:15") == {"a": at("09:15")}
+
+
+def test_whoever_is_interrupted_finds_in_the_queue_what_he_did_not_come_to():
+    queue = Queue()
+    queue.fill({"a": at("09:15"), "b": at("09:15"), "c": at("09:30")})
+    due = queue.due(at("10:00"))
+    assert next(due) == ("a", at("09:15"))
+    del due
+    assert queue.first() == at("09:15")
+    assert moved(queue, "10:00") == {"a": at("09:15"), "b": at("09:15"), "c": at("09:30")}
+
+
+_CHANGES = st.tuples(st.sampled_from(["place", "drop", "due", "look"]), st.sampled_from("abcdef"), st.integers(0, 5))
+
+
+@given(st.lists(_CHANGES, max_size=120))
+def test_a_queue_says_what_a_dict_of_the_instants_says(changes: list[tuple[str, str, int]]):
+    queue, instants = Queue(), dict[str, datetime]()
+    for change, schedule_id, number in changes:
+        instant = at("09:00") + timedelta(minutes=number)
+        match change:
+            case "place":
+                queue.place(schedule_id, instant)
+                instants[schedule_id] = instant
+            case "drop":
+                queue.drop(schedule_id)
+                instants.pop(schedule_id, None)
+            case "due":
+                due = {one: each for one, each in instants.items() if each <= instant}
+                assert queue.is_due(instant) or not due
+                assert dict(queue.due(instant)) == due
+                instants = {one: each for one, each in instants.items() if each > instant}
+            case _:
+                rows = sorted((each, one) for one, each in instants.items())
+                assert queue.first() == (rows[0][0] if rows else None)
+                assert queue.soonest(number + 1, anything) == rows[: number + 1]
+        assert {one for one in "abcdef" if one in queue} == set(instants)
+    assert lines_of(queue) <= 2 * (2 * 6 + 64) + 6
 
 
 def test_a_queue_does_not_grow_with_the_changes_of_a_schedule():
