@@ -10,39 +10,27 @@ Rules kept here:
 - what croniter answers is checked: a whole minute, strictly later or earlier, or a `TriggerError`;
 - one croniter object per plain expression, shared under a lock (croniter's objects keep a position); searches are
   remembered by (expression, zone, fold, minute), a bounded number of them.
-
-This is the only module that imports croniter.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import croniter as croniter_package
-from croniter import croniter
-
 from duly.scheduler.errors import DefinitionError, TriggerError
 from duly.scheduler.expressions import parse_expression
 from duly.scheduler.instants import instant_at
-from duly.scheduler.zones import WALL_EPOCH, Zone
+from duly.scheduler.zones import Zone
 
 REMEMBERED = 16_384  # searches in each direction
 SEARCHES = 4_096  # croniter objects; each costs some kilobytes
 PROBE = 1_767_225_600  # 2026-01-01T00:00 on any wall: where an expression must have a next and a previous minute
 MINUTE = 60
-
-
-class NaiveCroniter(croniter):  # type: ignore[misc]  # croniter has no type information
-    """croniter on a wall: times are read as they stand, where croniter takes a detour over UTC that costs a tenth of a
-    search, and that some platforms refuse before 1970."""
-
-    def timestamp_to_datetime(self, timestamp: float, tzinfo: object = None) -> datetime:
-        return WALL_EPOCH + timedelta(0, timestamp)
 
 
 class WallSearch:
@@ -51,6 +39,8 @@ class WallSearch:
     __slots__ = ("_croniter", "_lock", "all_hours", "plain")
 
     def __init__(self, plain: str) -> None:
+        from duly.scheduler.naive_croniter import NaiveCroniter
+
         self.plain = plain
         self.all_hours = plain.split(" ")[1] == "*"
         self._croniter: Any = NaiveCroniter(plain, PROBE, ret_type=float)
@@ -182,6 +172,9 @@ def croniter_version() -> str:
 
     croniter does not say it in code, so it is read from the name of the metadata folder beside the package.
     """
-    beside = Path(croniter_package.__file__).parent.parent.glob("croniter-*.dist-info")
+    found = find_spec("croniter")
+    if found is None or found.origin is None:
+        return "unknown"
+    beside = Path(found.origin).parent.parent.glob("croniter-*.dist-info")
     versions = [folder.name.removeprefix("croniter-").removesuffix(".dist-info") for folder in beside]
     return versions[0] if len(versions) == 1 else "unknown"

@@ -11,8 +11,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from inspect import currentframe
 from queue import Empty, SimpleQueue
+
+# It is inspect.currentframe, without importing inspect, which would be a twentieth of an import of duly.
+from sys import _getframe as currentframe  # pyright: ignore[reportPrivateUsage]
 from threading import Lock, get_ident
 from types import FrameType
 from typing import Final, NamedTuple, TypeVar
@@ -124,7 +126,7 @@ class Shell:
         An interrupt may have left a call without its last word: so the frame must still be on the stack.
         """
         entered = self._inside.get(get_ident())
-        frame = currentframe()
+        frame: FrameType | None = currentframe()
         while entered is not None and frame is not None:
             if frame is entered:
                 return True

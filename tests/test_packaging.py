@@ -165,6 +165,15 @@ def test_the_projections_load_neither_the_calendar_nor_the_scheduler(python: Pat
     assert {name for name in loaded if name.startswith(("croniter", "duly.scheduler", "duly.tools"))} == set()
 
 
+def test_the_scheduler_loads_croniter_with_the_first_cron_expression(python: Path, tmp_path: Path):
+    imported = "from duly import Cron, OncePer, Scheduler, ManualClock; OncePer('day', zone='UTC')"
+    loaded = loaded_after(imported, python, tmp_path)
+    assert {name for name in loaded if name in {"croniter", "inspect", "duly.scheduler.embedded"}} == {
+        "duly.scheduler.embedded"
+    }
+    assert "croniter" in loaded_after(f"{imported}; Cron('0 9 * * *', zone='UTC')", python, tmp_path)
+
+
 def test_the_service_needs_no_extra(python: Path, tmp_path: Path):
     loaded = loaded_after("import duly.service", python, tmp_path)
     assert {name for name in loaded if name.startswith(("click", "rich", "duly.tools"))} == set()

@@ -330,15 +330,17 @@ def _state() -> list[Goal]:
             Goal(told, "/ indexed SQLite", 3, ours, busy("questions", "record, long", "sqlite")),
             Goal(told, "1,000,000 entries / 10,000", 1.3, ours, busy("questions", "record, short", peer)),
         ]
-    goals.append(
+    beside = "/ APScheduler with its cron trigger"
+    goals += [
+        Goal("import", beside, 1, own("import", "import"), own("import", "import", "apscheduler")),
         Goal(
             "import",
-            "/ APScheduler with its cron trigger",
+            f"{beside}, each in an environment of its own",
             1,
-            own("import", "import"),
-            own("import", "import", "apscheduler"),
-        )
-    )
+            peers("P7", "duly"),
+            peers("P7", "apscheduler"),
+        ),
+    ]
     return goals
 
 

@@ -43,6 +43,7 @@ PEER_SCRIPTS = {
     "p4_catchup": "duly,apscheduler-memory:one,floor-closed-form",
     "p5_memory": "duly,register:,apscheduler-memory,floor",
     "p6_calendar": "duly,croniter-next,apscheduler-next,floor-next",
+    "p7_import": "duly,apscheduler",
     "p8_query": "duly,apscheduler,floor",
 }
 """Which of the folder's peers run beside duly."""

@@ -6,6 +6,7 @@ import timeit
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from importlib.machinery import ModuleSpec
 from itertools import product
 from random import Random
 
@@ -241,9 +242,10 @@ def test_what_croniter_cannot_evaluate_is_refused_when_it_is_defined(monkeypatch
 
 def test_the_version_of_croniter_is_read_without_its_metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: object):
     assert croniter_version().count(".") == 2
-    croniter_version.cache_clear()
-    monkeypatch.setattr("croniter.__file__", f"{tmp_path}/croniter/__init__.py")
-    assert croniter_version() == "unknown"
+    for found in (ModuleSpec("croniter", None, origin=f"{tmp_path}/croniter/__init__.py"), None):
+        croniter_version.cache_clear()
+        monkeypatch.setattr("duly.scheduler.cron.find_spec", {"croniter": found}.get)
+        assert croniter_version() == "unknown"
     croniter_version.cache_clear()
 
 
