@@ -8,8 +8,9 @@ entries hold and which are void is taken from the one fold.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -37,24 +38,29 @@ from duly.journal.entries import (
 from duly.journal.errors import Error
 from duly.projections.fold import KEPT_REASONS, is_kept
 from duly.projections.ranges import MOST, Range, joined_gap, range_holding
-from duly.projections.runs import Run, RunState, occurrence_id
+from duly.projections.runs import ENDED, RUN_ENTRIES, Run, RunEntry, RunState, occurrence_id
 from duly.projections.schedules import ScheduleState
 from duly.projections.state import State
 
 Disposition: TypeAlias = Literal["admitted", "skipped", "superseded", "held", "waiting", "interval"]
 
-_COVERING: Final = (
-    ScheduleCreated,
-    ScheduleEdited,
-    SchedulePaused,
-    ScheduleUnpaused,
-    ScheduleDisabled,
-    ScheduleEnabled,
-    ScheduleDeleted,
+_Covering: TypeAlias = (
+    ScheduleCreated
+    | ScheduleEdited
+    | SchedulePaused
+    | ScheduleUnpaused
+    | ScheduleDisabled
+    | ScheduleEnabled
+    | ScheduleDeleted
 )
 
-
 _DECISIONS: Final = (OccurrenceAdmitted, OccurrenceSkipped, OccurrenceSuperseded)
+
+STEPS_BACK: Final[frozenset[type[Entry]]] = frozenset({ClockRegressed, ScheduleRebaselined})
+"""What may make void what was decided."""
+
+UNNAMED: Final = ""
+"""The `occurrence_id` of a row that nobody was shown yet: to format one takes as long as to fold an entry."""
 
 
 class Row(msgspec.Struct, kw_only=True):
@@ -143,6 +149,7 @@ class History:
     def __init__(self, schedule_id: str) -> None:
         self.schedule_id = schedule_id
         self.rows: dict[datetime, Row] = {}
+        """By their instants; a row has its `occurrence_id` only in the `table`."""
         self.spans: list[Row] = []
         self.doubles: list[datetime] = []
         self.reigns: list[Reign] = []
@@ -161,36 +168,45 @@ class History:
         """A run of the schedule that is open or ended lately, or None."""
         return self._state.known_run(run_id)
 
-    def concerns(self, entry: Entry) -> bool:
-        """Whether the entry can change anything here."""
-        return isinstance(entry, ClockRegressed) or getattr(entry, "schedule_id", None) == self.schedule_id
-
-    def apply(self, sequence: int, entry: Entry) -> None:
-        """Folds one entry in; those that do not concern this schedule change nothing."""
-        if not self.concerns(entry):
-            return
-        before = self.schedule
+    def apply(self, sequence: int, entry: Entry) -> bool:
+        """Folds one entry in; those that do not concern this schedule change nothing. Whether it does."""
+        kind = type(entry)
+        if kind is not ClockRegressed and getattr(entry, "schedule_id", None) != self.schedule_id:
+            return False
+        state = self._state
+        before = state.by_id.get(self.schedule_id)
         if before is not None:
-            self._void(before, entry)
-            self._join(before, entry)
-        anomalies = self._state.anomaly_count
-        self._state.apply(sequence, entry)
-        while len(self._state.runs_recent) > ENDED_RUNS:
-            self._state.runs_recent.popitem(last=False)
-        if self._state.anomaly_count == anomalies:
-            self._note(sequence, entry)
-        elif isinstance(entry, _DECISIONS) and entry.scheduled_at in self.rows:
-            self.doubles.append(entry.scheduled_at)
+            if kind in STEPS_BACK:
+                self._void(before, entry)
+            elif len(before.kept) >= MOST:
+                self._join(before, entry)
+        anomalies = state.anomaly_count
+        state.apply(sequence, entry)
+        if len(state.runs_recent) > ENDED_RUNS:
+            state.runs_recent.popitem(last=False)
+        if state.anomaly_count != anomalies:
+            if isinstance(entry, _DECISIONS) and entry.scheduled_at in self.rows:
+                self.doubles.append(entry.scheduled_at)
+        elif (note := self._NOTES.get(kind)) is not None:
+            note(self, sequence, entry)
+        return True
 
     def table(self) -> list[Row]:
         """All rows in the order of their instants; the candidate is among them, what waits is not."""
         rows = [*self.rows.values(), *self.spans]
+        for row in rows:
+            self._name(row)
         rows.sort(key=lambda row: row.key)
         return rows
 
+    def _name(self, row: Row) -> Row:
+        if row.occurrence_id == UNNAMED:
+            row.occurrence_id = occurrence_id(self.schedule_id, row.scheduled_at)
+        return row
+
     def _join(self, schedule: ScheduleState, entry: Entry) -> None:
         """Notes the gap that the fold is about to count as decided, having too many ranges to keep apart."""
-        if len(schedule.kept) < MOST or not is_kept(entry):
+        if not is_kept(entry):
             return
         gap = joined_gap(schedule.kept, entry.scheduled_at, schedule.consumed_through)
         if gap is not None:
@@ -216,65 +232,84 @@ class History:
     def _clipped(self, span: Row, now: datetime) -> Row:
         if span.scheduled_at <= now:
             return span
-        return msgspec.structs.replace(
-            span, scheduled_at=now, occurrence_id=occurrence_id(self.schedule_id, now), superseded_by=None
-        )
+        return msgspec.structs.replace(span, scheduled_at=now, occurrence_id=UNNAMED, superseded_by=None)
 
-    def _note(self, sequence: int, entry: Entry) -> None:
-        match entry:
-            case OccurrenceAdmitted():
-                self._runs[sequence] = entry.scheduled_at
-                self._put(sequence, entry, "admitted", run_id=sequence, run_state="pending", admitted_at=entry.at)
-            case OccurrenceSkipped():
-                detail = entry.detail or _told(entry)
-                self._put(sequence, entry, "skipped", reason=entry.reason, detail=detail)
-            case OccurrenceSuperseded():
-                self._put(sequence, entry, "superseded", superseded_by=entry.by)
-            case CandidateHeld():
-                self._put(sequence, entry, "held")
-            case IntervalSkipped():
-                self._span(
-                    sequence,
-                    entry,
-                    (entry.after, entry.before - datetime.resolution),
-                    reason=entry.reason,
-                    superseded_by=entry.before if entry.reason == "superseded" else None,
-                    at_least=entry.at_least,
-                )
-            case CalendarChanged():
-                self.calendar_changed = entry
-            case ScheduleRebaselined():
-                if not entry.regressed:
-                    self._span(sequence, entry, (entry.covers_after, entry.through), reason="operator")
-            case _ if isinstance(entry, _COVERING):
-                self._span(sequence, entry, (entry.covers_after, entry.covers_through))
-                if isinstance(entry, ScheduleCreated | ScheduleEdited):
-                    revision = self._state.by_id[self.schedule_id].revision
-                    self.reigns.append(Reign(entry.covers_through, entry.definition.trigger, revision))
-                    self.rules[revision] = entry.definition.trigger
-            case _:
-                self._note_run(getattr(entry, "run_id", 0))
-
-    def _put(
-        self,
-        sequence: int,
-        entry: OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld,
-        disposition: Disposition,
-        **fields: object,
-    ) -> None:
-        known = self.rows.get(entry.scheduled_at)
-        if known is not None and known.disposition != "held":
-            self.doubles.append(entry.scheduled_at)
+    def _note_admitted(self, sequence: int, entry: OccurrenceAdmitted) -> None:
+        self._runs[sequence] = entry.scheduled_at
         row = Row(
             scheduled_at=entry.scheduled_at,
-            occurrence_id=occurrence_id(self.schedule_id, entry.scheduled_at),
-            disposition=disposition,
+            occurrence_id=UNNAMED,
+            disposition="admitted",
+            run_id=sequence,
+            run_state="pending",
+            revision=entry.revision,
+            admitted_at=entry.at,
+            sequence=sequence,
+        )
+        self._put(row)
+
+    def _note_skipped(self, sequence: int, entry: OccurrenceSkipped) -> None:
+        row = Row(
+            scheduled_at=entry.scheduled_at,
+            occurrence_id=UNNAMED,
+            disposition="skipped",
+            reason=entry.reason,
+            detail=entry.detail or _told(entry),
             revision=entry.revision,
             sequence=sequence,
         )
-        for name, value in fields.items():
-            setattr(row, name, value)
-        self.rows[entry.scheduled_at] = row
+        self._put(row)
+
+    def _note_superseded(self, sequence: int, entry: OccurrenceSuperseded) -> None:
+        row = Row(
+            scheduled_at=entry.scheduled_at,
+            occurrence_id=UNNAMED,
+            disposition="superseded",
+            superseded_by=entry.by,
+            revision=entry.revision,
+            sequence=sequence,
+        )
+        self._put(row)
+
+    def _note_held(self, sequence: int, entry: CandidateHeld) -> None:
+        row = Row(
+            scheduled_at=entry.scheduled_at,
+            occurrence_id=UNNAMED,
+            disposition="held",
+            revision=entry.revision,
+            sequence=sequence,
+        )
+        self._put(row)
+
+    def _put(self, row: Row) -> None:
+        known = self.rows.get(row.scheduled_at)
+        if known is not None and known.disposition != "held":
+            self.doubles.append(row.scheduled_at)
+        self.rows[row.scheduled_at] = row
+
+    def _note_interval(self, sequence: int, entry: IntervalSkipped) -> None:
+        self._span(
+            sequence,
+            entry,
+            (entry.after, entry.before - datetime.resolution),
+            reason=entry.reason,
+            superseded_by=entry.before if entry.reason == "superseded" else None,
+            at_least=entry.at_least,
+        )
+
+    def _note_calendar(self, sequence: int, entry: CalendarChanged) -> None:
+        self.calendar_changed = entry
+
+    def _note_rebaselined(self, sequence: int, entry: ScheduleRebaselined) -> None:
+        if not entry.regressed:
+            self._span(sequence, entry, (entry.covers_after, entry.through), reason="operator")
+
+    def _note_cover(self, sequence: int, entry: _Covering) -> None:
+        self._span(sequence, entry, (entry.covers_after, entry.covers_through))
+        if isinstance(entry, ScheduleCreated | ScheduleEdited):
+            revision = self._state.by_id[self.schedule_id].revision
+            self.reigns.append(Reign(entry.covers_through, entry.definition.trigger, revision))
+            self.rules[revision] = entry.definition.trigger
 
     def _span(  # noqa: PLR0913 - the fields of the row
         self,
@@ -291,7 +326,7 @@ class History:
             return
         row = Row(
             scheduled_at=through,
-            occurrence_id=occurrence_id(self.schedule_id, through),
+            occurrence_id=UNNAMED,
             disposition="interval",
             reason=reason,
             detail=kind_of(entry),
@@ -303,9 +338,10 @@ class History:
         )
         self.spans.append(row)
 
-    def _note_run(self, run_id: int) -> None:
+    def _note_run(self, sequence: int, entry: RunEntry) -> None:
+        run_id = entry.run_id
         instant = self._runs.get(run_id)
-        run = self._state.known_run(run_id)
+        run = None if instant is None else self._state.known_run(run_id)
         if instant is None or run is None:
             return
         row = self.rows.get(instant)
@@ -314,8 +350,21 @@ class History:
             row.error = run.error
             row.started_at = run.started_at
             row.ended_at = run.ended_at
-        if run.ended and run.attempt_id is None:
+        if run.state in ENDED and run.attempt_id is None:
             del self._runs[run_id]  # nothing more is told of it, and a record has many
+
+    _NOTES: ClassVar[dict[type[Entry], Callable[[History, int, Any], None]]] = {
+        OccurrenceAdmitted: _note_admitted,
+        OccurrenceSkipped: _note_skipped,
+        OccurrenceSuperseded: _note_superseded,
+        CandidateHeld: _note_held,
+        IntervalSkipped: _note_interval,
+        CalendarChanged: _note_calendar,
+        ScheduleRebaselined: _note_rebaselined,
+        **dict.fromkeys(get_args(_Covering), _note_cover),
+        **dict.fromkeys(RUN_ENTRIES, _note_run),
+    }
+    """What an accepted entry of a kind does to the rows; no other kind does anything."""
 
 
 def _told(entry: OccurrenceSkipped) -> str:

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias, cast, get_args
 
 from duly.journal.entries import (
     CandidateHeld,
-    ClockRegressed,
     Entry,
     EntryLost,
     ExternalRunRecorded,
@@ -24,19 +23,21 @@ from duly.journal.entries import (
     JournalOpened,
     OccurrenceAdmitted,
     OccurrenceSkipped,
+    OccurrenceSuperseded,
     RunAdmittedManually,
     ScheduleCreated,
-    ScheduleRebaselined,
+    ScheduleEdited,
 )
-from duly.projections.history import History, Row
+from duly.projections.history import STEPS_BACK, History, Row
 from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT
-from duly.projections.runs import RunEntry
+from duly.projections.runs import RUN_ENTRIES, RunEntry
 from duly.projections.slots import OpenRun, Slots
 from duly.scheduler.explanations import Became, Revision, RunFacts, SlotTaken, Step, Voided, facts_of
 
 MOST_SLOTS: Final = 100
 """How many runs that held a task slot are told of one occurrence: the newest."""
-_STEPS_BACK: Final = (ClockRegressed, ScheduleRebaselined)
+_OfInstant: TypeAlias = OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld
+_OF_INSTANTS: Final[frozenset[type[Entry]]] = frozenset(get_args(_OfInstant))
 
 
 class Thread:
@@ -162,18 +163,18 @@ class Story:
 
     def follow(self, sequence: int, entry: Entry) -> None:
         """Folds one entry in that the setting knows already; those that do not concern the schedule change nothing."""
-        if not self.history.concerns(entry):
-            return
         spans = len(self.history.spans)
-        self.history.apply(sequence, entry)
-        self._note_revision(sequence, entry)
-        if isinstance(entry, RunAdmittedManually | ExternalRunRecorded):
-            self.spenders[sequence] = entry
-        elif isinstance(entry, RunEntry) and entry.run_id in self.runs:
-            self._note_facts(entry.run_id)
-        grown = len(self.history.spans) > spans
-        for thread in self._concerned(entry, grown=grown):
-            self._spin(thread, sequence, entry, grown=grown)
+        if not self.history.apply(sequence, entry):
+            return
+        kind = type(entry)
+        if kind in RUN_ENTRIES:
+            self._follow_run(sequence, cast("RunEntry", entry))
+        elif kind in _OF_INSTANTS:
+            thread = self.threads.get(cast("_OfInstant", entry).scheduled_at)
+            if thread is not None:
+                self._spin(thread, sequence, entry, grown=False)
+        else:
+            self._follow_rest(sequence, entry, grown=len(self.history.spans) > spans)
 
     def span_of(self, instant: datetime) -> Row | None:
         """The newest span that holds the instant, or None."""
@@ -182,19 +183,26 @@ class Story:
                 return span
         return None
 
-    def _concerned(self, entry: Entry, *, grown: bool) -> Iterable[Thread]:
-        if grown or isinstance(entry, _STEPS_BACK):
-            return self.threads.values()
-        run_id, instant = getattr(entry, "run_id", None), getattr(entry, "scheduled_at", None)
-        found = self._by_run.get(run_id) if run_id is not None else None
-        if found is None and instant is not None:
-            found = self.threads.get(instant)
-        return () if found is None else (found,)
+    def _follow_run(self, sequence: int, entry: RunEntry) -> None:
+        if entry.run_id in self.runs:
+            self._note_facts(entry.run_id)
+        thread = self._by_run.get(entry.run_id)
+        if thread is not None:
+            self._spin(thread, sequence, entry, grown=False)
+
+    def _follow_rest(self, sequence: int, entry: Entry, *, grown: bool) -> None:
+        if isinstance(entry, ScheduleCreated | ScheduleEdited):
+            self._note_revision(sequence, entry)
+        elif isinstance(entry, RunAdmittedManually | ExternalRunRecorded):
+            self.spenders[sequence] = entry
+        if grown or type(entry) in STEPS_BACK:
+            for thread in self.threads.values():
+                self._spin(thread, sequence, entry, grown=grown)
 
     def _spin(self, thread: Thread, sequence: int, entry: Entry, *, grown: bool) -> None:
         if _names(entry, thread):
             thread.steps.append(Step(sequence=sequence, entry=entry))
-        stepped_back = isinstance(entry, _STEPS_BACK)
+        stepped_back = type(entry) in STEPS_BACK
         if not (stepped_back or grown or getattr(entry, "scheduled_at", None) == thread.instant):
             return
         before = thread.standing
@@ -236,7 +244,7 @@ class Story:
         if isinstance(entry, OccurrenceSkipped) and entry.blocking_run is not None:
             self._note_facts(entry.blocking_run)
 
-    def _note_revision(self, sequence: int, entry: Entry) -> None:
+    def _note_revision(self, sequence: int, entry: ScheduleCreated | ScheduleEdited) -> None:
         schedule = self.history.schedule
         if schedule is None or schedule.revision in self.revisions:
             return
@@ -244,8 +252,8 @@ class Story:
             revision=schedule.revision,
             sequence=sequence,
             at=entry.at,
-            actor=getattr(entry, "actor", ""),
-            note=getattr(entry, "note", ""),
+            actor=entry.actor,
+            note=entry.note,
             definition=schedule.definition,
         )
 
