@@ -81,7 +81,8 @@ class Postings:
 
     def __iter__(self) -> Iterator[Posting]:
         first = self._first
-        return (Posting(first + number, *place) for number, *place in _POSTING.iter_unpack(self._data))
+        places = _POSTING.iter_unpack(self._data)
+        return (Posting(first + number, offset, size, crc) for number, offset, size, crc in places)
 
     def _sequence(self, place: int) -> int:
         sequence: int = _POSTING.unpack_from(self._data, place * _POSTING.size)[0]

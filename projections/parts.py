@@ -7,12 +7,12 @@ what is asked for, not the length of the journal: a block or two for a moment, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache, partial
 from heapq import merge
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -69,6 +69,9 @@ class Found(NamedTuple):
     offset: int
 
 
+_Cut: TypeAlias = tuple[Posting, Entry]
+
+
 class _Stretch(NamedTuple):
     part: Part
     block: Block
@@ -91,13 +94,13 @@ class Parts:
         self, schedule_id: str | None, kinds: Sequence[str] = (), *, after: int = 0, through: int | None = None
     ) -> Iterator[Found]:
         """The schedule's entries, and those of these kinds that name no schedule, in order."""
-        for part in self._parts:
-            if part.end.next - 1 > after and (through is None or part.start.next <= through):
-                yield from self._of_part(part, schedule_id, kinds, after, self.last if through is None else through)
+        for part, found in self._of_parts(schedule_id, kinds, after, through):
+            yield from _shown(part, found)
 
-    def concerning(self, schedule_id: str, through: int | None = None) -> list[tuple[int, Entry]]:
+    def concerning(self, schedule_id: str, through: int | None = None, *, after: int = 0) -> list[tuple[int, Entry]]:
         """What a history of the schedule is folded from: its own entries, and the steps back of the clock."""
-        return [(one.sequence, one.entry) for one in self.entries(schedule_id, (REGRESSED,), through=through)]
+        found = self._of_parts(schedule_id, (REGRESSED,), after, through)
+        return [(posting[0], entry) for _, some in found for posting, entry in some]
 
     def of_run(self, run_id: int) -> list[tuple[int, Entry]]:
         """The run's admission, and the entries after it that are about the run; nothing if `run_id` is no entry."""
@@ -118,7 +121,7 @@ class Parts:
                 break
             if part.start.next <= bound:
                 wanted = limit - len(found)
-                found = [*self._of_part(part, schedule_id, (), after, bound, newest=wanted), *found]
+                found = [*_shown(part, self._of_part(part, schedule_id, (), after, bound, newest=wanted)), *found]
         return found
 
     def names(self, schedule_id: str) -> bool:
@@ -153,8 +156,8 @@ class Parts:
         openings = sure(part, partial(part.of_journal, OPENED)).between(0, through)
         if not openings:
             return sure(part, lambda: part.before).task_slots
-        [opened] = self._read(part, list(openings.newest(1)))
-        return opened.entry.task_slots if isinstance(opened.entry, JournalOpened) else None
+        [(_, opened)] = self._read(part, list(openings.newest(1)))
+        return opened.task_slots if isinstance(opened, JournalOpened) else None
 
     def freed(self, since: datetime, through: int, most: int) -> list[Freed]:
         """Of the last `most` task slots that were freed by the entries up to `through`, those freed at `since` or
@@ -241,6 +244,14 @@ class Parts:
             raise IndexDoubted("a block does not end with a line")
         return found
 
+    def _of_parts(
+        self, schedule_id: str | None, kinds: Sequence[str], after: int, through: int | None
+    ) -> Iterator[tuple[Part, list[_Cut]]]:
+        bound = self.last if through is None else through
+        for part in self._parts:
+            if part.end.next - 1 > after and part.start.next <= bound:
+                yield part, self._of_part(part, schedule_id, kinds, after, bound)
+
     def _of_part(  # noqa: PLR0913 - what is asked of it
         self,
         part: Part,
@@ -250,7 +261,7 @@ class Parts:
         through: int,
         *,
         newest: int | None = None,
-    ) -> list[Found]:
+    ) -> list[_Cut]:
         lists = [] if schedule_id is None else [sure(part, partial(part.of_schedule, schedule_id))]
         lists += [sure(part, partial(part.of_journal, kind)) for kind in kinds]
         lists = [one.between(after, through) for one in lists if one]
@@ -258,45 +269,60 @@ class Parts:
             lists = [one.newest(newest) for one in lists]
         return self._read(part, list(lists[0]) if len(lists) == 1 else list(merge(*lists)))
 
-    def _read(self, part: Part, postings: Sequence[Posting]) -> list[Found]:
+    def _read(self, part: Part, postings: Sequence[Posting]) -> list[_Cut]:
         if not postings:
             return []
         path = self._folder / part.segment.name
         with reading(path):
             file = self._disk.open(path)
             try:
-                return sure(part, lambda: self._cut(part.segment.name, file, postings))
+                return sure(part, lambda: self._cut(file, postings))
             finally:
                 self._disk.close(file)
 
-    def _cut(self, segment: str, file: int, postings: Sequence[Posting]) -> list[Found]:
-        found: list[Found] = []
+    def _cut(self, file: int, postings: Sequence[Posting]) -> list[_Cut]:
+        found: list[_Cut] = []
         read, crc_seed, decode = self._disk.read, self._seed, _entry_decoder()
         for group in _grouped(postings):
-            begin = group[0].offset
-            data = read(file, begin, group[-1].offset + group[-1].size - begin)
-            for sequence, offset, size, crc in group:
-                piece = data[offset - begin : offset - begin + size]
+            _, begin, size, _ = group[0]
+            if len(group) > 1:
+                _, last, size, _ = group[-1]
+                size += last - begin
+            data = read(file, begin, size)
+            for posting in group:
+                sequence, offset, size, crc = posting
+                place = offset - begin
+                piece = data[place : place + size]
                 if crc32(piece, crc_seed) != crc:
                     raise IndexDoubted(f"entry {sequence} has another checksum")
                 try:
                     entry = decode(piece)
                 except UNDECODABLE as error:
                     raise IndexDoubted(f"entry {sequence} cannot be decoded: {error}") from error
-                found.append(Found(sequence, entry, segment, offset))
+                found.append((posting, entry))
         return found
+
+
+def _shown(part: Part, found: Iterable[_Cut]) -> Iterator[Found]:
+    segment = part.segment.name
+    return (Found(posting.sequence, entry, segment, posting.offset) for posting, entry in found)
 
 
 def _grouped(postings: Sequence[Posting]) -> Iterator[list[Posting]]:
     """Those that are read with one call."""
-    group = [postings[0]]
-    for one in postings[1:]:
-        end = group[-1].offset + group[-1].size
-        if one.offset - end > GAP or end - group[0].offset > SPAN:
+    group: list[Posting] = []
+    begin = end = 0
+    for one in postings:
+        _, offset, size, _ = one
+        if group and (offset - end > GAP or end - begin > SPAN):
             yield group
             group = []
+        if not group:
+            begin = offset
         group.append(one)
-    yield group
+        end = offset + size
+    if group:
+        yield group
 
 
 def _created(part: Part) -> list[str]:
