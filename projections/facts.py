@@ -10,10 +10,28 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TypeAlias
 
 import msgspec
 
-from duly.journal.entries import Definition, Entry, JournalOpened, kind_of
+from duly.journal.entries import (
+    Definition,
+    Entry,
+    ExternalRunRecorded,
+    JournalOpened,
+    RunAdmittedManually,
+    ScheduleBlocked,
+    ScheduleCreated,
+    ScheduleDeleted,
+    ScheduleDisabled,
+    ScheduleEdited,
+    ScheduleEnabled,
+    SchedulePaused,
+    ScheduleRebaselined,
+    ScheduleUnblocked,
+    ScheduleUnpaused,
+    kind_of,
+)
 from duly.projections.runs import Run
 from duly.projections.schedules import Block, ScheduleState, may_block
 
@@ -22,6 +40,22 @@ RECENT_RUNS = 1_000
 RECENT_REQUESTS = 10_000
 """How many idempotency keys are remembered; an older one counts as new, but for that of a schedule's creation."""
 RECENT_ANOMALIES = 1_000
+
+Commanded: TypeAlias = (
+    ScheduleCreated
+    | ScheduleEdited
+    | SchedulePaused
+    | ScheduleUnpaused
+    | ScheduleDisabled
+    | ScheduleEnabled
+    | ScheduleDeleted
+    | ScheduleBlocked
+    | ScheduleUnblocked
+    | ScheduleRebaselined
+    | ExternalRunRecorded
+    | RunAdmittedManually
+)
+"""What a command with an idempotency key makes."""
 
 
 class Anomaly(msgspec.Struct, frozen=True):
@@ -103,6 +137,15 @@ class Facts:
         found = self.by_id.get(schedule_id) if schedule_id is not None else None
         if found is not None and may_block(found.block):
             found.block = Block(sequence, "anomaly", f"{anomaly.kind} at {sequence} contradicts the record: {text}")
+
+    def note_request(self, sequence: int, entry: Commanded) -> None:
+        """Remembers what an idempotency key was used for first; the oldest of too many is forgotten."""
+        if not entry.request:
+            return
+        revision = entry.revision if isinstance(entry, ScheduleEdited) else 0
+        self.requests.setdefault(entry.request, Request(sequence, kind_of(entry), entry.schedule_id, revision))
+        if len(self.requests) > RECENT_REQUESTS:
+            del self.requests[next(iter(self.requests))]
 
 
 def key_hash(key: str) -> int:

@@ -7,9 +7,9 @@ anew, what an entry says is what holds; what contradicts the state is marked as 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Final, TypeAlias, TypeGuard, assert_never, cast
+from typing import Any, Final, TypeAlias, TypeGuard, assert_never
 
 from duly.journal.entries import (
     AttemptCleared,
@@ -46,9 +46,8 @@ from duly.journal.entries import (
     ScheduleRebaselined,
     ScheduleUnblocked,
     ScheduleUnpaused,
-    kind_of,
 )
-from duly.projections.facts import RECENT_REQUESTS, Facts, Request, key_hash
+from duly.projections.facts import Facts, key_hash
 from duly.projections.folding_runs import fold_run
 from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT, extended, range_holding
 from duly.projections.runs import admitted_run
@@ -61,36 +60,33 @@ KEPT_REASONS: Final = frozenset({"overlap", "preflight", "spent", "operator"})
 _Rebased: TypeAlias = (
     ScheduleEdited | SchedulePaused | ScheduleUnpaused | ScheduleDisabled | ScheduleEnabled | ScheduleDeleted
 )
-_Commanded: TypeAlias = (
-    ScheduleCreated
-    | _Rebased
-    | ScheduleBlocked
-    | ScheduleUnblocked
-    | ScheduleRebaselined
-    | ExternalRunRecorded
-    | RunAdmittedManually
-)
 _Decided: TypeAlias = OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld
 
 
 def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:
     """Folds one entry into the state."""
-    kind = type(entry)
-    arm = _ARMS.get(kind)
-    if arm is None:
-        arm = _ARMS[kind] = _arm_of(entry)
-    arm(state, sequence, entry)
-    at = entry.at
-    highest = state.highest_at
-    if (highest is None or at > highest) and FIRST_INSTANT <= at < LAST_INSTANT and kind is not EntryLost:
-        state.highest_at = at
-    if kind is not EntryLost:
-        state.last_at = at
-    # The very last store: an interrupted fold is known by its sequence.
-    state.sequence = sequence
+    fold_entries(state, sequence, (entry,))
 
 
-_Arm: TypeAlias = Callable[[Facts, int, Any], None]
+def fold_entries(state: Facts, sequence: int, entries: Iterable[Entry]) -> None:
+    """Folds entries into the state that follow one another, the first of them `sequence`."""
+    for entry in entries:
+        kind = type(entry)
+        arm = _ARMS.get(kind)
+        if arm is None:
+            arm = _ARMS[kind] = _arm_of(entry)
+        arm(state, sequence, entry)
+        if kind is not EntryLost:
+            state.last_at = at = entry.at
+            highest = state.highest_at
+            if (highest is None or at > highest) and FIRST_INSTANT <= at < LAST_INSTANT:
+                state.highest_at = at
+        # The very last store: an interrupted fold is known by its sequence.
+        state.sequence = sequence
+        sequence += 1
+
+
+_Arm: TypeAlias = Callable[[Facts, int, Any], object]
 
 _ARMS: Final[dict[type[Entry], _Arm]] = {}
 """What `_arm_of` gave: it would be most of what an entry costs, and an entry's kind settles it."""
@@ -98,8 +94,14 @@ _ARMS: Final[dict[type[Entry], _Arm]] = {}
 
 def _arm_of(entry: Entry) -> _Arm:  # noqa: PLR0911, PLR0912 - one arm for each kind
     match entry:
-        case OccurrenceAdmitted() | OccurrenceSkipped() | OccurrenceSuperseded() | CandidateHeld():
-            return _fold_occurrence
+        case OccurrenceAdmitted():
+            return _fold_admitted
+        case OccurrenceSkipped():
+            return _fold_skipped
+        case OccurrenceSuperseded():
+            return _decided
+        case CandidateHeld():
+            return _fold_held
         case (
             RunStarted()
             | RunCompleted()
@@ -171,41 +173,59 @@ def _fold_regressed(state: Facts, sequence: int, entry: ClockRegressed) -> None:
 
 def _decidable(state: Facts, sequence: int, entry: _Decided | IntervalSkipped) -> ScheduleState | None:
     schedule = state.by_id.get(entry.schedule_id)
-    if schedule is None:
-        state.mark_anomaly(sequence, entry, "the schedule is unknown", schedule_id=entry.schedule_id)
-        return None
-    if schedule.deleted:
-        state.mark_anomaly(sequence, entry, "the schedule is deleted", schedule_id=entry.schedule_id)
+    if schedule is None or schedule.deleted:
+        text = "the schedule is unknown" if schedule is None else "the schedule is deleted"
+        state.mark_anomaly(sequence, entry, text, schedule_id=entry.schedule_id)
         return None
     return schedule
 
 
-def _fold_occurrence(state: Facts, sequence: int, entry: _Decided) -> None:
-    schedule = _decidable(state, sequence, entry)
+def _fold_admitted(state: Facts, sequence: int, entry: OccurrenceAdmitted) -> None:
+    schedule = _decided(state, sequence, entry)
     if schedule is None:
         return
+    schedule.active = (*schedule.active, sequence)
+    state.newest_admission = schedule.id
+    state.pending[sequence] = None
+    state.runs_open[sequence] = admitted_run(sequence, entry)
+    if entry.exhausts:
+        _exhaust(schedule, entry.scheduled_at)
+
+
+def _fold_skipped(state: Facts, sequence: int, entry: OccurrenceSkipped) -> None:
+    schedule = _decided(state, sequence, entry)
+    if schedule is not None and entry.exhausts:
+        _exhaust(schedule, entry.scheduled_at)
+
+
+def _fold_held(state: Facts, sequence: int, entry: CandidateHeld) -> None:
+    schedule = _decided(state, sequence, entry)
+    if schedule is not None:
+        schedule.candidate = entry.scheduled_at
+
+
+def _decided(state: Facts, sequence: int, entry: _Decided) -> ScheduleState | None:
+    """The schedule, for which the occurrence is decided now; None where that contradicts the state."""
+    schedule = _decidable(state, sequence, entry)
+    if schedule is None:
+        return None
     instant = entry.scheduled_at
     through = schedule.consumed_through
-    held = schedule.candidate is not None and instant == schedule.candidate
-    if held or instant <= through or schedule.candidate is not None or range_holding(schedule.kept, instant):
+    kept = schedule.kept
+    if schedule.candidate is not None or instant <= through or (kept and instant <= kept[-1][1]):
+        held = instant == schedule.candidate
         contradiction = _contradicting(schedule, entry, held=held)
         if contradiction:
             state.mark_anomaly(sequence, entry, contradiction, schedule_id=schedule.id)
-            return
-    kind = type(entry)
-    if kind is OccurrenceAdmitted:
-        _admit(state, sequence, cast("OccurrenceAdmitted", entry), schedule)
+            return None
+        if held:
+            schedule.candidate = None
     if is_kept(entry):
-        schedule.kept = extended(schedule.kept, instant, through)
-    if held:
-        schedule.candidate = None
-    if kind is CandidateHeld:
-        schedule.candidate = instant
+        schedule.kept = extended(kept, instant, through)
     if instant > through:
         schedule.consumed_through = instant
     schedule.last_decided = instant
-    if isinstance(entry, OccurrenceAdmitted | OccurrenceSkipped) and entry.exhausts:
-        _exhaust(schedule, instant)
+    return schedule
 
 
 def _contradicting(schedule: ScheduleState, entry: _Decided, *, held: bool) -> str:
@@ -221,16 +241,7 @@ def _contradicting(schedule: ScheduleState, entry: _Decided, *, held: bool) -> s
 
 def is_kept(entry: Entry) -> TypeGuard[OccurrenceAdmitted | OccurrenceSkipped]:
     """Whether the decision stays when the clock steps back behind it."""
-    return isinstance(entry, OccurrenceAdmitted) or (
-        isinstance(entry, OccurrenceSkipped) and entry.reason in KEPT_REASONS
-    )
-
-
-def _admit(state: Facts, sequence: int, entry: OccurrenceAdmitted, schedule: ScheduleState) -> None:
-    schedule.active = (*schedule.active, sequence)
-    state.newest_admission = schedule.id
-    state.pending[sequence] = None
-    state.runs_open[sequence] = admitted_run(sequence, entry)
+    return type(entry) is OccurrenceAdmitted or (type(entry) is OccurrenceSkipped and entry.reason in KEPT_REASONS)
 
 
 def _fold_interval(state: Facts, sequence: int, entry: IntervalSkipped) -> None:
@@ -271,7 +282,7 @@ def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
         state.creations[entry.schedule_id] = key_hash(entry.request)
     # The key of one of many is its own: it would only drive others out.
     if not entry.request.endswith(f"/{entry.schedule_id}"):
-        _note_request(state, sequence, entry)
+        state.note_request(sequence, entry)
 
 
 def _existing(
@@ -319,7 +330,7 @@ def _fold_baseline(state: Facts, sequence: int, entry: _Rebased) -> None:
     schedule.consumed_through = max(schedule.consumed_through, entry.covers_through)
     if entry.exhausts:
         _exhaust(schedule, entry.covers_through)
-    _note_request(state, sequence, entry)
+    state.note_request(sequence, entry)
 
 
 def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUnblocked) -> None:
@@ -330,14 +341,14 @@ def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUn
         schedule.block = None
     elif schedule.block is None or (may_block(schedule.block) and entry.cause != "trigger"):
         schedule.block = Block(sequence, entry.cause, entry.reason)
-    _note_request(state, sequence, entry)
+    state.note_request(sequence, entry)
 
 
 def _fold_rebaselined(state: Facts, sequence: int, entry: ScheduleRebaselined) -> None:
     schedule = _existing(state, sequence, entry)
     if schedule is None:
         return
-    _note_request(state, sequence, entry)
+    state.note_request(sequence, entry)
     if entry.regressed:
         _step_back(schedule, entry.through)
         return
@@ -365,22 +376,13 @@ def _fold_external(state: Facts, sequence: int, entry: ExternalRunRecorded) -> N
     schedule = _existing(state, sequence, entry)
     if schedule is not None:
         _spend(schedule, entry.started_at, sequence)
-        _note_request(state, sequence, entry)
+        state.note_request(sequence, entry)
 
 
 def _spend(schedule: ScheduleState, stamp: datetime, sequence: int) -> None:
     if schedule.spent is None:
         schedule.spent = []
     insort(schedule.spent, (stamp, sequence))
-
-
-def _note_request(state: Facts, sequence: int, entry: _Commanded) -> None:
-    if not entry.request:
-        return
-    revision = entry.revision if isinstance(entry, ScheduleEdited) else 0
-    state.requests.setdefault(entry.request, Request(sequence, kind_of(entry), entry.schedule_id, revision))
-    if len(state.requests) > RECENT_REQUESTS:
-        del state.requests[next(iter(state.requests))]
 
 
 # Runs
@@ -395,4 +397,4 @@ def _fold_manual(state: Facts, sequence: int, entry: RunAdmittedManually) -> Non
         _spend(schedule, entry.at, sequence)
     state.pending[sequence] = None
     state.runs_open[sequence] = admitted_run(sequence, entry)
-    _note_request(state, sequence, entry)
+    state.note_request(sequence, entry)

@@ -12,9 +12,10 @@ from duly.projections.runs import ENDED, Run, RunEntry, advanced, contradiction
 
 def fold_run(state: Facts, sequence: int, entry: RunEntry) -> None:
     """Folds one entry about a run into the state."""
-    run = state.runs_open.get(entry.run_id)
+    run_id = entry.run_id
+    run = state.runs_open.get(run_id)
     if run is None:
-        text = f"run {entry.run_id} is not open"
+        text = f"run {run_id} is not open"
         state.mark_anomaly(sequence, entry, text, schedule_id=entry.schedule_id)
         return
     text = contradiction(run, entry)
@@ -22,11 +23,12 @@ def fold_run(state: Facts, sequence: int, entry: RunEntry) -> None:
         state.mark_anomaly(sequence, entry, text, schedule_id=run.schedule_id)
         return
     after = advanced(run, sequence, entry)
-    run_id, ended = run.id, after.state in ENDED
-    if after.state != run.state:
+    step = after.state
+    ended = step in ENDED
+    if step != run.state:
         state.pending.pop(run_id, None)
         state.started.pop(run_id, None)
-        if after.state == "started":
+        if step == "started":
             state.started[run_id] = None
         if ended:
             _free_slot(state, run)

@@ -38,8 +38,12 @@ def extended(ranges: Ranges, instant: datetime, preceding: datetime) -> Ranges:
 
     A decision that follows directly on the end of a range extends it; any other opens one.
     """
-    if ranges and ranges[-1][1] == preceding and instant > preceding:
-        return (*ranges[:-1], (ranges[-1][0], instant))
+    if ranges and instant > preceding:
+        start, end = ranges[-1]
+        if end == preceding:
+            return (*ranges[:-1], (start, instant))
+        if end < preceding:
+            return _closest_joined((*ranges, (instant, instant)))
     start = next((start for start, end in ranges if end == preceding and instant > preceding), instant)
     return _closest_joined(_merged((start, instant), ranges))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from duly.journal.errors import Error, JournalArchived, JournalCorrupt, UnconfirmedGone
 from duly.journal.judgement import SALVAGE
 from duly.journal.reader import Line, Reader, read
-from duly.projections.fold import fold_entry
+from duly.projections.fold import fold_entries
 from duly.projections.history import History, Page, page_of
 from duly.projections.readings import is_until
 from duly.projections.state import NotRecorded, State
@@ -115,12 +115,13 @@ class ReplayedState(State):
 
     def _fold(self, line: Line, through: int | None) -> int:
         """How many of the line's entries were folded in."""
-        before = self.sequence
-        for sequence, entry in enumerate(line.entries, line.first):
-            if through is not None and sequence > through:
-                break
-            if sequence > before:
-                fold_entry(self, sequence, entry)
+        before, entries = self.sequence, line.entries
+        last = line.first + len(entries) - 1
+        if line.first <= before or (through is not None and last > through):
+            # In the middle of a line.
+            end = last if through is None else min(last, through)
+            entries = entries[max(0, before + 1 - line.first) : max(0, end + 1 - line.first)]
+        fold_entries(self, max(line.first, before + 1), entries)
         return self.sequence - before
 
 

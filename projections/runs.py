@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from duly.journal.entries import (
     AbandonCause,
@@ -108,10 +109,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def admitted_run(sequence: int, entry: OccurrenceAdmitted | RunAdmittedManually) -> Run:
     """The run that an admission begins; its id is the admission's sequence."""
+    # Not `isinstance`: where it says no of a struct, it takes as long as all the rest of this.
     return Run(
         id=sequence,
         schedule_id=entry.schedule_id,
-        scheduled_at=None if isinstance(entry, RunAdmittedManually) else entry.scheduled_at,
+        scheduled_at=entry.scheduled_at if type(entry) is OccurrenceAdmitted else None,
         state="pending",
         target=entry.target,
         target_revision=entry.target_revision,
@@ -120,7 +122,7 @@ def admitted_run(sequence: int, entry: OccurrenceAdmitted | RunAdmittedManually)
         limits=entry.limits,
         admitted_at=entry.at,
         revision=entry.revision,
-        manual=isinstance(entry, RunAdmittedManually),
+        manual=type(entry) is RunAdmittedManually,
     )
 
 
@@ -163,21 +165,21 @@ def advanced(run: Run, sequence: int, entry: RunEntry) -> Run:  # noqa: PLR0911 
     state = TRANSITIONS[run.state][type(entry)]
     match entry:
         case RunStarted():
-            return msgspec.structs.replace(run, state=state, started_at=entry.at)
+            return replace(run, state=state, started_at=entry.at)
         case RunCompleted():
-            return msgspec.structs.replace(run, state=state, result=entry.result, ended_at=entry.at)
+            return replace(run, state=state, result=entry.result, ended_at=entry.at)
         case RunFailed():
-            return msgspec.structs.replace(run, state=state, error=entry.error, ended_at=entry.at)
+            return replace(run, state=state, error=entry.error, ended_at=entry.at)
         case RunInterrupted():
-            return msgspec.structs.replace(run, state=state, checkpoint=entry.checkpoint)
+            return replace(run, state=state, checkpoint=entry.checkpoint)
         case ResumeMarked():
-            return msgspec.structs.replace(run, state=state, attempt_id=sequence)
+            return replace(run, state=state, attempt_id=sequence)
         case AttemptCleared():
-            return msgspec.structs.replace(run, attempt_id=None)
+            return replace(run, attempt_id=None)
         case RunAbandoned():
-            return msgspec.structs.replace(run, state=state, abandoned=entry.cause, ended_at=entry.at)
+            return replace(run, state=state, abandoned=entry.cause, ended_at=entry.at)
         case RunNoted():
-            return msgspec.structs.replace(run, notes=_kept((*run.notes, entry.data)))
+            return replace(run, notes=_kept((*run.notes, entry.data)))
 
 
 MOST_NOTES: Final = 16

@@ -40,7 +40,7 @@ MUTANTS = (
     Mutant(
         "candidate not cleared",
         FOLD,
-        (("    if held:\n        schedule.candidate = None\n", ""),),
+        (("        if held:\n            schedule.candidate = None\n", ""),),
         (f"{TABLE}::test_without_a_slot_latest_holds_one_candidate_until_a_slot_is_free",),
     ),
     Mutant(
@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "regression voiding an admitted instant",
         FOLD,
-        (("    return isinstance(entry, OccurrenceAdmitted) or (\n", "    return (\n"),),
+        (("    return type(entry) is OccurrenceAdmitted or (type", "    return (type"),),
         (f"{CLOCKS}::test_two_regressions_in_a_row_keep_every_admission",),
     ),
     Mutant(

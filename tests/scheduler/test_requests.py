@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from duly import DefinitionError, DuplicateSchedule, Scheduler
-from duly.projections import fold
+from duly.projections import facts
 from duly.scheduler.definitions import LONGEST_WORDS
 from tests.scheduler.embedding import QUARTERLY, Program, at
 
@@ -147,7 +147,7 @@ def test_an_external_run_that_is_sent_again_once_its_schedule_is_deleted_is_answ
 def test_creations_take_effect_once_however_many_keys_were_used_since(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(fold, "RECENT_REQUESTS", 10)
+    monkeypatch.setattr(facts, "RECENT_REQUESTS", 10)
     many = [{"schedule_id": f"j{number:02}", "trigger": QUARTERLY, "target": "x"} for number in range(30)]
     scheduler = program.open()
     run = scheduler.run_now(target="x", request="before")
