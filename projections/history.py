@@ -8,8 +8,10 @@ entries hold and which are void is taken from the one fold.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -59,6 +61,8 @@ _DECISIONS: Final = (OccurrenceAdmitted, OccurrenceSkipped, OccurrenceSuperseded
 STEPS_BACK: Final[frozenset[type[Entry]]] = frozenset({ClockRegressed, ScheduleRebaselined})
 """What may make void what was decided."""
 
+_INSTANT: Final = attrgetter("scheduled_at")
+
 UNNAMED: Final = ""
 """The `occurrence_id` of a row that nobody was shown yet: to format one takes as long as to fold an entry."""
 
@@ -104,14 +108,20 @@ class BadCursor(Error, ValueError):
     """What was given as a cursor is none."""
 
 
-def page_of(rows: list[Row], after: str | None, limit: int) -> Page:
-    """The rows behind the cursor `after`, at most `limit`. Raises BadCursor, also for a limit that is no count."""
+def page_of(rows: Sequence[Row], after: str | None, limit: int, *, shown: Callable[[Row], Row] | None = None) -> Page:
+    """The rows behind the cursor `after`, at most `limit`, as `shown` has them. Raises BadCursor, also for a limit that
+    is no count."""
     if type(limit) is not int or limit < 1:
         raise BadCursor(f"limit: {limit!r} is not a count; give a whole number of at least 1")
-    start = 0 if after is None else bisect_right(rows, _parse_cursor(after), key=lambda row: row.key)
-    items = tuple(rows[start : start + limit])
+    show = shown or _as_it_is
+    start = 0 if after is None else bisect_right(rows, _parse_cursor(after), key=lambda row: show(row).key)
+    items = tuple(map(show, rows[start : start + limit]))
     more = start + limit < len(rows)
     return Page(items, _cursor(items[-1]) if more and items else None)
+
+
+def _as_it_is(row: Row) -> Row:
+    return row
 
 
 def _cursor(row: Row) -> str:
@@ -193,13 +203,18 @@ class History:
 
     def table(self) -> list[Row]:
         """All rows in the order of their instants; the candidate is among them, what waits is not."""
-        rows = [*self.rows.values(), *self.spans]
-        for row in rows:
-            self._name(row)
-        rows.sort(key=lambda row: row.key)
-        return rows
+        return [self._named(row) for row in self._sorted(())]
 
-    def _name(self, row: Row) -> Row:
+    def page(self, after: str | None, limit: int, waiting: Iterable[Row] = ()) -> Page:
+        """As `page_of` the table and the rows of what waits; its rows are copies, which nothing changes any more.
+        Raises BadCursor."""
+        return page_of(self._sorted(waiting), after, limit, shown=lambda row: copy(self._named(row)))
+
+    def _sorted(self, waiting: Iterable[Row]) -> list[Row]:
+        # The sort is stable: a span that ends at an instant stays behind its row, and behind older spans that do.
+        return sorted([*self.rows.values(), *waiting, *self.spans], key=_INSTANT)
+
+    def _named(self, row: Row) -> Row:
         if row.occurrence_id == UNNAMED:
             row.occurrence_id = occurrence_id(self.schedule_id, row.scheduled_at)
         return row

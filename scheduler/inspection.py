@@ -13,7 +13,7 @@ from itertools import islice
 import msgspec
 
 from duly.projections import Run, Schedule
-from duly.projections.history import History, Page, Row, page_of
+from duly.projections.history import Page, Row
 from duly.projections.runs import RunState, occurrence_id
 from duly.projections.schedules import ScheduleState, view
 from duly.scheduler.copies import run_copies, run_copy
@@ -153,14 +153,9 @@ class Inspection(Shell):
                 return 0, []
             return self._state.sequence, waiting_rows(schedule, self._clock.now(), self._source_of)
 
-        from duly.scheduler.lookups import about
-
         through, waiting = self._exclusively(look)
-        history = History(schedule_id)
-        with self._indexes.lent() as journal:
-            for sequence, entry in about(journal, schedule_id, through=through):
-                history.apply(sequence, entry)
-        return page_of(sorted([*history.table(), *waiting], key=lambda row: row.key), after, limit)
+        with self._indexes.history(schedule_id, through) as history:
+            return history.page(after, limit, waiting)
 
     def explain(self, schedule_id: str, instant: datetime) -> Explanation:
         """What became of the schedule's occurrence at the aware `instant`, and why; also of one that never came due.

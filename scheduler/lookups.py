@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -116,16 +116,19 @@ def _by_index(parts: Parts, schedule_id: str, asked: Iterable[datetime], through
     return story
 
 
-def about(journal: Record, schedule_id: str, *, through: int | None = None) -> Iterable[Numbered]:
-    """All entries that concern the schedule, and maybe others, in order. Raises UnknownSchedule, at once or at the end,
-    and the journal's errors."""
+def about(journal: Record, schedule_id: str, *, after: int = 0, through: int | None = None) -> Iterable[Numbered]:
+    """All entries above `after` that concern the schedule, and maybe others, in order. Raises UnknownSchedule, at once
+    or at the end, where nothing was left out before them, and the journal's errors."""
     indexed = _indexed(journal)
     if indexed is not None:
         try:
+            if after:
+                return indexed.ask(lambda parts: parts.concerning(schedule_id, through, after=after))
             return indexed.ask(lambda parts: _about(parts, schedule_id, through))
         except NotIndexed:
             journal = indexed
-    return _of_whole(_entries(journal, through), schedule_id)
+    entries = _entries(journal, through, after)
+    return entries if after else _of_whole(entries, schedule_id)
 
 
 def _about(parts: Parts, schedule_id: str, through: int | None) -> list[Numbered]:
@@ -151,12 +154,13 @@ def _of_whole(entries: Iterable[Numbered], schedule_id: str) -> Iterable[Numbere
         raise unknown_schedule(schedule_id, ids)
 
 
-def _entries(journal: Record, through: int | None) -> Iterable[Numbered]:
+def _entries(journal: Record, through: int | None, after: int = 0) -> Iterable[Numbered]:
     if isinstance(journal, IndexedJournal):
-        return entries_of(journal.path, through=through, disk=journal.disk)
+        return entries_of(journal.path, after=after, through=through, disk=journal.disk)
     if isinstance(journal, Path | str):
-        return entries_of(journal, through=through)
-    return journal if through is None else takewhile(lambda one: one[0] <= through, journal)
+        return entries_of(journal, after=after, through=through)
+    rest = dropwhile(lambda one: one[0] <= after, journal)
+    return rest if through is None else takewhile(lambda one: one[0] <= through, rest)
 
 
 def _indexed(journal: Record) -> IndexedJournal | None:

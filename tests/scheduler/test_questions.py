@@ -277,6 +277,18 @@ def test_a_row_that_is_waiting_keeps_its_place_when_it_is_decided(program: Progr
     assert [row.key for row in again.items] == [row.key for row in first.items]
 
 
+def test_rows_that_were_handed_out_change_nothing_and_change_no_more(program: Program):
+    scheduler = grown(program, 1)
+    program.clock.advance(15 * MINUTE)
+    [run] = scheduler.poll(start=True).offered
+    before = scheduler.occurrences("a").items
+    assert [row.run_state for row in before] == [None, "completed", "started"]
+    before[1].run_state = "failed"
+    scheduler.complete(run.id)
+    assert [row.run_state for row in scheduler.occurrences("a").items] == [None, "completed", "completed"]
+    assert [row.run_state for row in before] == [None, "failed", "started"]
+
+
 def test_what_waits_says_what_for(program: Program):
     scheduler = program.open()
     for schedule_id in ("free", "blocked"):
