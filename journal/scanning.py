@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from binascii import hexlify
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -123,9 +124,7 @@ class Scan:
             offset = start
             for line in lines:
                 digest = sha256(h + line[BODY:]).digest()
-                if not line.startswith(
-                    b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), digest.hex().encode())
-                ):
+                if line[:BODY] != b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), hexlify(digest)):
                     self.fault = _fault(line, crc_seed, expected)
                     return
                 try:

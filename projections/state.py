@@ -6,13 +6,13 @@ else happens. A question changes nothing. What needs a calendar is asked in `dul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 
 from duly.journal.entries import Entry, TriggerRule
 from duly.journal.errors import Error
 from duly.projections.facts import Facts
-from duly.projections.fold import fold_entry
+from duly.projections.fold import fold_entries, fold_entry
 from duly.projections.runs import Run, RunState
 from duly.projections.schedules import Block, Schedule, rule_view
 
@@ -27,6 +27,10 @@ class State(Facts):
     def apply(self, sequence: int, entry: Entry) -> None:
         """Folds one entry in. Never raises for what an entry says."""
         fold_entry(self, sequence, entry)
+
+    def apply_all(self, first: int, entries: Iterable[Entry]) -> None:
+        """Folds entries in that follow one another, from the sequence `first` on."""
+        fold_entries(self, first, entries)
 
     def find(self, schedule_id: str) -> Schedule[TriggerRule] | None:
         """The schedule, also a deleted one, or None."""

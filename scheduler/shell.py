@@ -204,8 +204,7 @@ class Shell:
             remedy = "Hand over less, or fewer at once."
             problem = f"cannot be recorded: {error}"
             raise DefinitionError("entries", f"{len(entries)} entries", problem, remedy) from error
-        for sequence, entry in enumerate(entries, first):
-            self._state.apply(sequence, entry)
+        self._state.apply_all(first, entries)
         for schedule_id in tuple(self._stale):
             self._refresh(schedule_id, upcoming)
         return first

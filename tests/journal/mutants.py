@@ -206,9 +206,7 @@ MUTANTS = (
     Mutant(
         "chain unchecked",
         "scanning",
-        """                if not line.startswith(
-                    b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), digest.hex().encode())
-                ):
+        """                if line[:BODY] != b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), hexlify(digest)):
 """,
         """                if not crc_fits(line, crc_seed):
 """,
@@ -217,11 +215,9 @@ MUTANTS = (
     Mutant(
         "checksum unchecked",
         "scanning",
-        """                if not line.startswith(
-                    b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), digest.hex().encode())
-                ):
+        """                if line[:BODY] != b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), hexlify(digest)):
 """,
-        """                if line[21:85] != digest.hex().encode():
+        """                if line[21:85] != hexlify(digest):
 """,
         (f"{DAMAGE}::test_every_flipped_byte_is_refused_or_torn_by_the_rule",),
     ),
