@@ -323,6 +323,7 @@ def _state() -> list[Goal]:
     for peer, told in (
         ("duly-last", "last 100 entries of a schedule"),
         ("duly-occurrences", "100 occurrences of a schedule"),
+        ("duly-page", "the next 100 occurrences of it"),
         ("duly-explain", "explain"),
     ):
         ours = busy("questions", "record, long", peer)

@@ -78,6 +78,7 @@ def recorded(case: Measured) -> Iterator[Line]:
     index = IndexedJournal(path)
     rows = scheduler.occurrences(asked, limit=1_000_000).items
     instant = rows[-1].scheduled_at
+    second = scheduler.occurrences(asked, limit=100).next
     database = opened(case.folder / "rows.db")
     database.executemany(
         "insert into log(schedule, due, at, kind, attempt) values(?, ?, ?, 'admitted', 0)",
@@ -87,7 +88,13 @@ def recorded(case: Measured) -> Iterator[Line]:
     yield from alternate(
         [
             Contender("duly-last", lambda: index.ask(lambda parts: parts.newest(asked, 100))),
-            Contender("duly-occurrences", lambda: scheduler.occurrences(asked, limit=100)),
+            # The owner keeps the history that was asked for last: once it is asked about another schedule before.
+            Contender(
+                "duly-occurrences",
+                lambda: scheduler.occurrences(asked, limit=100),
+                lambda: scheduler.occurrences(name_of(ASKED + 1), limit=1),
+            ),
+            Contender("duly-page", lambda: scheduler.occurrences(asked, after=second, limit=100)),
             Contender("duly-explain", lambda: scheduler.explain(asked, instant)),
             Contender("sqlite", lambda: database.execute(last, (asked,)).fetchall()),
         ],
