@@ -73,13 +73,7 @@ class Turn:
             newest = self.model.newest_due(schedule, self.now)
             self._pass_over(newest, seen=sum(one < newest for one in due))
             due = [newest]
-        held = schedule.candidate
-        if held is not None:  # "an older candidate is held when any newer instant comes due"
-            spent_by = self.model.spent_by(schedule, held)
-            if spent_by is not None:  # "a held candidate is tested too"
-                self._skip(held, "spent", by=spent_by)
-            else:
-                self._supersede(held, newest)
+        self._settle(newest)
         while due:
             if schedule.candidate is not None:  # one that this very turn has held
                 self._supersede(schedule.candidate, due[-1])
@@ -87,6 +81,18 @@ class Turn:
                 break
             # "what lies between [two ranges that become one] counts as decided", in this turn, too
             due = [one for one in due[1:] if not any(kept.first <= one <= kept.last for kept in schedule.kept)]
+
+    def _settle(self, newest: datetime) -> None:
+        """ "an older candidate is held when any newer instant comes due" """
+        schedule = self.model.schedules[self.schedule_id]
+        held = schedule.candidate
+        if held is None:
+            return
+        spent_by = self.model.spent_by(schedule, held)
+        if spent_by is not None:  # "a held candidate is tested too"
+            self._skip(held, "spent", by=spent_by)
+        else:
+            self._supersede(held, newest)
 
     def _decide_candidate(self, candidate: datetime) -> None:
         """ "a held candidate is tested [for `spent`] too, even with no slot free"; for all else "it stays untouched
@@ -133,9 +139,7 @@ class Turn:
     def _pass_over(self, newest: datetime, seen: int) -> None:
         """ "one `IntervalSkipped` (C, N) with `at_least` = the instants seen inside it decides all of them" """
         schedule = self.model.schedules[self.schedule_id]
-        held = schedule.candidate
-        if held is not None:  # "a held candidate first gets its own `OccurrenceSuperseded(by N)`"
-            self._supersede(held, newest)
+        self._settle(newest)  # "a held candidate first gets its own" entry
         reason = "backlog" if schedule.rule.misfire == "skip" else "superseded"
         self._tell(lambda: self.model.pass_over(self.now, self.schedule_id, newest, seen, reason))
 

@@ -51,6 +51,19 @@ def test_missed_periods_give_way_to_the_current_one() -> None:
     """)
 
 
+def test_a_candidate_whose_period_was_spent_is_spent_also_where_all_that_follows_is_decided_at_once() -> None:
+    check("""
+        09:00  open slots=1
+        09:00  create busy once=09:30
+        09:00  create report once_per=day
+        09:30  poll                  -> admit busy@09:30, hold report@00:00
+        09:30  start busy@09:30
+        09:40  run_now report        -> admit report#1
+        2026-09-01T09:00Z  poll      -> skip report@2026-03-02T00:00Z spent
+                                     -> interval report@2026-03-02T00:00Z..00:00 superseded, hold report@00:00
+    """)
+
+
 def test_a_period_begins_at_local_midnight() -> None:
     check("""
         2026-03-28T12:00Z  create report once_per=day zone=Europe/Berlin
