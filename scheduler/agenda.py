@@ -24,6 +24,9 @@ from duly.scheduler.sources import OccurrenceSource
 _STALE: Final = 64
 """How many ids that moved on a queue keeps at least where they were, before it is built anew."""
 
+_ALIKE: Final = 7
+"""How many instants that schedules are decided up to are known for each rule, beside the newest."""
+
 
 class Queue:
     """Schedules by instant, with lazy removal. Those of one instant share a place in the heap, so that a change costs
@@ -56,8 +59,17 @@ class Queue:
 
     def fill(self, instants: Mapping[str, datetime]) -> None:
         """Sets the instants of many schedules at once."""
+        lines = self._lines
         for schedule_id, instant in instants.items():
-            self._write(schedule_id, instant)
+            line = lines.get(instant)
+            if line is None:
+                heappush(self._heap, instant)
+                lines[instant] = [schedule_id]
+            else:
+                line.append(schedule_id)
+        self._ordered.clear()
+        self._standing += len(instants)
+        self._instants.update(instants)
 
     def _write(self, schedule_id: str, instant: datetime) -> None:
         line = self._lines.get(instant)
@@ -175,22 +187,32 @@ class Agenda:
     def fill(self, schedules: Iterable[ScheduleState]) -> None:
         """Looks at all schedules of a state, for the first time."""
         instants: dict[str, datetime] = {}
-        # Many go by one rule and are decided up to one instant, and then what comes next is the same.
-        known: dict[tuple[int, datetime], datetime | None] = {}
+        known: dict[int, list[tuple[datetime, datetime | None]]] = {}
         for schedule in schedules:
             if schedule.candidate is not None:
                 self.refresh(schedule)
             elif _is_looked_at(schedule):
-                if schedule.kept and schedule.kept[-1][1] > schedule.consumed_through:  # something is decided ahead
-                    instant = self._next(schedule)
-                else:
-                    like = (id(schedule.definition.trigger), schedule.consumed_through)
-                    if like not in known:
-                        known[like] = self._next(schedule)
-                    instant = known[like]
+                instant = self._next_of(schedule, known)
                 if instant is not None:
                     instants[schedule.id] = instant
         self._coming.fill(instants)
+
+    def _next_of(
+        self, schedule: ScheduleState, known: dict[int, list[tuple[datetime, datetime | None]]]
+    ) -> datetime | None:
+        """As `_next`, from what is known of others: many go by one rule and are decided up to one instant, and then
+        what comes next is the same."""
+        if schedule.kept and schedule.kept[-1][1] > schedule.consumed_through:  # something is decided ahead
+            return self._next(schedule)
+        through = schedule.consumed_through
+        alike = known.setdefault(id(schedule.definition.trigger), [])
+        # Compared, and not looked up: to hash an instant takes longer.
+        for like, instant in alike:
+            if like == through:
+                return instant
+        instant = self._next(schedule)
+        alike[_ALIKE:] = [(through, instant)]
+        return instant
 
     def refresh(self, schedule: ScheduleState) -> None:
         """Looks at one schedule anew, after an entry about it."""
