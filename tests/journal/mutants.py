@@ -33,6 +33,12 @@ class Mutant(NamedTuple):
     killers: tuple[str, ...]
 
 
+HEAD_OF_LINE = (
+    " " * 16
+    + """if line[:BODY] != b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), hexlify(digest)):
+"""
+)
+
 MUTANTS = (
     Mutant(
         "an opening that mends nothing syncs nothing",
@@ -206,8 +212,7 @@ MUTANTS = (
     Mutant(
         "chain unchecked",
         "scanning",
-        """                if line[:BODY] != b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), hexlify(digest)):
-""",
+        HEAD_OF_LINE,
         """                if not crc_fits(line, crc_seed):
 """,
         (f"{DAMAGE}::test_an_edited_line_with_a_repaired_checksum_is_refused_by_the_chain",),
@@ -215,8 +220,7 @@ MUTANTS = (
     Mutant(
         "checksum unchecked",
         "scanning",
-        """                if line[:BODY] != b'{"c":"%08x","h":"%b"' % (crc32(line[CHECKED:], crc_seed), hexlify(digest)):
-""",
+        HEAD_OF_LINE,
         """                if line[21:85] != hexlify(digest):
 """,
         (f"{DAMAGE}::test_every_flipped_byte_is_refused_or_torn_by_the_rule",),
