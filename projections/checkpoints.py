@@ -40,9 +40,7 @@ class StateFolding:
 
     def fold(self, first: int, entries: tuple[Entry, ...]) -> None:
         """Folds the entries of a line in."""
-        apply = self.state.apply
-        for sequence, entry in enumerate(entries, first):
-            apply(sequence, entry)
+        self.state.apply_all(first, entries)
 
     def whole(self, folder: Path) -> State:
         """The state. JournalCorrupt if the journal goes on from a state of which parts are missing."""

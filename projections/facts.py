@@ -10,28 +10,10 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TypeAlias
 
 import msgspec
 
-from duly.journal.entries import (
-    Definition,
-    Entry,
-    ExternalRunRecorded,
-    JournalOpened,
-    RunAdmittedManually,
-    ScheduleBlocked,
-    ScheduleCreated,
-    ScheduleDeleted,
-    ScheduleDisabled,
-    ScheduleEdited,
-    ScheduleEnabled,
-    SchedulePaused,
-    ScheduleRebaselined,
-    ScheduleUnblocked,
-    ScheduleUnpaused,
-    kind_of,
-)
+from duly.journal.entries import Definition, Entry, JournalOpened, kind_of
 from duly.projections.runs import Run
 from duly.projections.schedules import Block, ScheduleState, may_block
 
@@ -40,22 +22,6 @@ RECENT_RUNS = 1_000
 RECENT_REQUESTS = 10_000
 """How many idempotency keys are remembered; an older one counts as new, but for that of a schedule's creation."""
 RECENT_ANOMALIES = 1_000
-
-Commanded: TypeAlias = (
-    ScheduleCreated
-    | ScheduleEdited
-    | SchedulePaused
-    | ScheduleUnpaused
-    | ScheduleDisabled
-    | ScheduleEnabled
-    | ScheduleDeleted
-    | ScheduleBlocked
-    | ScheduleUnblocked
-    | ScheduleRebaselined
-    | ExternalRunRecorded
-    | RunAdmittedManually
-)
-"""What a command with an idempotency key makes."""
 
 
 class Anomaly(msgspec.Struct, frozen=True):
@@ -138,12 +104,11 @@ class Facts:
         if found is not None and may_block(found.block):
             found.block = Block(sequence, "anomaly", f"{anomaly.kind} at {sequence} contradicts the record: {text}")
 
-    def note_request(self, sequence: int, entry: Commanded) -> None:
+    def note_request(self, key: str, request: Request) -> None:
         """Remembers what an idempotency key was used for first; the oldest of too many is forgotten."""
-        if not entry.request:
+        if not key:
             return
-        revision = entry.revision if isinstance(entry, ScheduleEdited) else 0
-        self.requests.setdefault(entry.request, Request(sequence, kind_of(entry), entry.schedule_id, revision))
+        self.requests.setdefault(key, request)
         if len(self.requests) > RECENT_REQUESTS:
             del self.requests[next(iter(self.requests))]
 

@@ -46,8 +46,9 @@ from duly.journal.entries import (
     ScheduleRebaselined,
     ScheduleUnblocked,
     ScheduleUnpaused,
+    kind_of,
 )
-from duly.projections.facts import Facts, key_hash
+from duly.projections.facts import Facts, Request, key_hash
 from duly.projections.folding_runs import fold_run
 from duly.projections.ranges import FIRST_INSTANT, LAST_INSTANT, extended, range_holding
 from duly.projections.runs import admitted_run
@@ -61,11 +62,6 @@ _Rebased: TypeAlias = (
     ScheduleEdited | SchedulePaused | ScheduleUnpaused | ScheduleDisabled | ScheduleEnabled | ScheduleDeleted
 )
 _Decided: TypeAlias = OccurrenceAdmitted | OccurrenceSkipped | OccurrenceSuperseded | CandidateHeld
-
-
-def fold_entry(state: Facts, sequence: int, entry: Entry) -> None:
-    """Folds one entry into the state."""
-    fold_entries(state, sequence, (entry,))
 
 
 def fold_entries(state: Facts, sequence: int, entries: Iterable[Entry]) -> None:
@@ -282,7 +278,7 @@ def _fold_created(state: Facts, sequence: int, entry: ScheduleCreated) -> None:
         state.creations[entry.schedule_id] = key_hash(entry.request)
     # The key of one of many is its own: it would only drive others out.
     if not entry.request.endswith(f"/{entry.schedule_id}"):
-        state.note_request(sequence, entry)
+        state.note_request(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))
 
 
 def _existing(
@@ -330,7 +326,8 @@ def _fold_baseline(state: Facts, sequence: int, entry: _Rebased) -> None:
     schedule.consumed_through = max(schedule.consumed_through, entry.covers_through)
     if entry.exhausts:
         _exhaust(schedule, entry.covers_through)
-    state.note_request(sequence, entry)
+    revision = entry.revision if isinstance(entry, ScheduleEdited) else 0
+    state.note_request(entry.request, Request(sequence, kind_of(entry), schedule.id, revision))
 
 
 def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUnblocked) -> None:
@@ -341,14 +338,14 @@ def _fold_block(state: Facts, sequence: int, entry: ScheduleBlocked | ScheduleUn
         schedule.block = None
     elif schedule.block is None or (may_block(schedule.block) and entry.cause != "trigger"):
         schedule.block = Block(sequence, entry.cause, entry.reason)
-    state.note_request(sequence, entry)
+    state.note_request(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))
 
 
 def _fold_rebaselined(state: Facts, sequence: int, entry: ScheduleRebaselined) -> None:
     schedule = _existing(state, sequence, entry)
     if schedule is None:
         return
-    state.note_request(sequence, entry)
+    state.note_request(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))
     if entry.regressed:
         _step_back(schedule, entry.through)
         return
@@ -376,7 +373,7 @@ def _fold_external(state: Facts, sequence: int, entry: ExternalRunRecorded) -> N
     schedule = _existing(state, sequence, entry)
     if schedule is not None:
         _spend(schedule, entry.started_at, sequence)
-        state.note_request(sequence, entry)
+        state.note_request(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))
 
 
 def _spend(schedule: ScheduleState, stamp: datetime, sequence: int) -> None:
@@ -397,4 +394,4 @@ def _fold_manual(state: Facts, sequence: int, entry: RunAdmittedManually) -> Non
         _spend(schedule, entry.at, sequence)
     state.pending[sequence] = None
     state.runs_open[sequence] = admitted_run(sequence, entry)
-    state.note_request(sequence, entry)
+    state.note_request(entry.request, Request(sequence, kind_of(entry), entry.schedule_id))

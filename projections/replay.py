@@ -48,21 +48,23 @@ class ReplayedState(State):
         self.path = path
         self.unconfirmed = 0
         self._begin_reading()
+        # The very last store: whoever is interrupted on the way here begins anew the next time, too.
+        self._broken_off = False
 
     def catch_up(self) -> int:
         """Folds in what has become durable since, and returns how many entries that were.
 
         It never holds an entry that could still vanish: if the state was replayed with unconfirmed entries in it, it
-        is built anew once.
+        is built anew once. So it is after a reading that was interrupted, which may have left half of an entry in it.
         """
         before = self.sequence
-        if self.unconfirmed:
-            self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
+        if self.unconfirmed or self._broken_off:
+            self._begin_anew()
         try:
             self.read_on(through=None, confirmed=True)
         except JournalArchived:
             # What it stopped in was moved away; the journal has the state to go on from.
-            self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
+            self._begin_anew()
             self.read_on(through=None, confirmed=True)
         except UnconfirmedGone:
             # It was not folded in. All that was is durable, and still there.
@@ -83,35 +85,50 @@ class ReplayedState(State):
 
     def read_on(self, *, through: int | None, confirmed: bool) -> None:
         """Folds in the entries after `sequence`, up to and including `through`, going on where it stopped reading."""
+        self._broken_off = True
+        try:
+            self._read_on(through, confirmed)
+        except Error:  # it comes from the reader, between two lines
+            self._broken_off = False
+            raise
+        self._broken_off = False
+        if self.founding and self.sequence != through:
+            raise JournalCorrupt("the state that the journal goes on from is not whole", path=self.path, hint=SALVAGE)
+
+    def _read_on(self, through: int | None, confirmed: bool) -> None:
         reader, waiting = self._reader, self._waiting
         try:
             for line in reader.lines(self.sequence):
                 if confirmed and (waiting or not line.confirmed):
                     waiting.append(line)
-                    self._fold_waiting(reader.durable)
+                    self._fold_waiting(through)
                 else:
                     folded = self._fold(line, through)
                     self.unconfirmed += 0 if line.confirmed else folded
                 if self.sequence == through:
-                    # In the middle of a line, maybe.
-                    self._begin_reading()
-                    return
-            self._fold_waiting(reader.durable)
+                    break
+            else:
+                self._fold_waiting(through)
         except UnconfirmedGone:
             self._begin_reading()
             raise
-        if self.founding:
-            raise JournalCorrupt("the state that the journal goes on from is not whole", path=self.path, hint=SALVAGE)
+        if self.sequence == through:
+            # In the middle of a line, maybe.
+            self._begin_reading()
+
+    def _begin_anew(self) -> None:
+        self._broken_off = True
+        self.__init__(self.path)  # type: ignore[misc]  # begins again as an empty state of the same journal
 
     def _begin_reading(self) -> None:
         self._reader = Reader(self.path, partial=True)
         self._waiting: deque[Line] = deque()
         """What was read and is not folded in: it may still vanish."""
 
-    def _fold_waiting(self, durable: int) -> None:
-        waiting = self._waiting
-        while waiting and waiting[0].first + len(waiting[0].entries) - 1 <= durable:
-            self._fold(waiting.popleft(), None)
+    def _fold_waiting(self, through: int | None) -> None:
+        waiting, durable = self._waiting, self._reader.durable
+        while waiting and self.sequence != through and waiting[0].first + len(waiting[0].entries) - 1 <= durable:
+            self._fold(waiting.popleft(), through)
 
     def _fold(self, line: Line, through: int | None) -> int:
         """How many of the line's entries were folded in."""

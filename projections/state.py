@@ -12,7 +12,7 @@ from heapq import merge
 from duly.journal.entries import Entry, TriggerRule
 from duly.journal.errors import Error
 from duly.projections.facts import Facts
-from duly.projections.fold import fold_entries, fold_entry
+from duly.projections.fold import fold_entries
 from duly.projections.runs import Run, RunState
 from duly.projections.schedules import Block, Schedule, rule_view
 
@@ -26,7 +26,7 @@ class State(Facts):
 
     def apply(self, sequence: int, entry: Entry) -> None:
         """Folds one entry in. Never raises for what an entry says."""
-        fold_entry(self, sequence, entry)
+        fold_entries(self, sequence, (entry,))
 
     def apply_all(self, first: int, entries: Iterable[Entry]) -> None:
         """Folds entries in that follow one another, from the sequence `first` on."""

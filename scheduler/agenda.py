@@ -55,7 +55,16 @@ class Queue:
             return
         if self._standing > 2 * len(self._instants) + _STALE:
             self._rebuild()
-        self._write(schedule_id, instant)
+        line = self._lines.get(instant)
+        if line is None:
+            heappush(self._heap, instant)
+            self._lines[instant] = [schedule_id]
+        else:
+            if self._ordered:
+                self._ordered.discard(instant)
+            line.append(schedule_id)
+        self._standing += 1
+        self._instants[schedule_id] = instant
 
     def fill(self, instants: Mapping[str, datetime]) -> None:
         """Sets the instants of many schedules at once."""
@@ -70,18 +79,6 @@ class Queue:
         self._ordered.clear()
         self._standing += len(instants)
         self._instants.update(instants)
-
-    def _write(self, schedule_id: str, instant: datetime) -> None:
-        line = self._lines.get(instant)
-        if line is None:
-            heappush(self._heap, instant)
-            self._lines[instant] = [schedule_id]
-        else:
-            if self._ordered:
-                self._ordered.discard(instant)
-            line.append(schedule_id)
-        self._standing += 1
-        self._instants[schedule_id] = instant
 
     def _rebuild(self) -> None:
         lines: dict[datetime, list[str]] = {}

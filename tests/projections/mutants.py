@@ -14,7 +14,28 @@ MOVING_CRASHES = (
     f"{CRASHES}::test_a_crash_at_any_moment_of_archiving_leaves_a_journal_that_opens_and_can_be_archived",
 )
 
+REPLAY = "tests/projections/test_replay.py"
+
 MUTANTS = (
+    Mutant(
+        "a state goes on after an interrupt as if nothing had happened",
+        "duly.projections.replay",
+        (("        if self.unconfirmed or self._broken_off:\n", "        if self.unconfirmed:\n"),),
+        (f"{REPLAY}::test_a_reading_that_was_interrupted_is_made_good_by_the_next",),
+    ),
+    Mutant(
+        "what became durable meanwhile is folded in beyond the end",
+        "duly.projections.replay",
+        (
+            (
+                "            self._fold(waiting.popleft(), through)\n",
+                "            self._fold(waiting.popleft(), None)\n",
+            ),
+        ),
+        (
+            f"{REPLAY}::test_a_replay_of_what_is_durable_ends_where_it_is_told_to_also_if_that_becomes_durable_meanwhile",
+        ),
+    ),
     Mutant(
         "the checkpoint's hash is not compared with the journal's",
         "duly.journal.recovery",

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from duly.journal import Entry, Journal, Reader, RealDisk, UnconfirmedGone
 from duly.journal.reader import Line
-from duly.projections import NaiveInstant, replay
+from duly.projections import NaiveInstant, State, replay
 from tests.projections.samples import DAY, admitted, at, completed, created, folded, opened, regressed, started
 
 RECORD: list[Entry] = [
@@ -161,6 +162,62 @@ def test_the_settings_in_force_are_those_of_the_last_owner(tmp_path: Path):
     state = replay(written(tmp_path / "j", *RECORD, settings))
     assert state.opened == settings
     assert state.opened_sequence == 7
+
+
+class BrokenOff(BaseException):
+    """An interrupt."""
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before the fold", "behind the fold"])
+@pytest.mark.parametrize("line", range(len(RECORD)))
+def test_a_reading_that_was_interrupted_is_made_good_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: int, done: bool
+):
+    """Wherever it broke off: what was read may not be folded in, and what was folded in may be half of an entry."""
+    module = import_module("duly.projections.replay")
+    journal = written(tmp_path / "j", opened("08:00"))
+    follower = replay(journal)
+    written(journal, *RECORD)
+    fold, folds = module.fold_entries, 0
+
+    def interrupted(state: State, first: int, entries: tuple[Entry, ...]) -> None:
+        nonlocal folds
+        folds += 1
+        if folds <= line:
+            fold(state, first, entries)
+            return
+        before = state.sequence
+        if done:
+            fold(state, first, entries)
+            state.sequence = before  # its last store
+        raise BrokenOff
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "fold_entries", interrupted)
+        with pytest.raises(BrokenOff):
+            follower.catch_up()
+    follower.catch_up()
+    assert follower.digest() == folded(opened("08:00"), *RECORD).digest()
+
+
+@pytest.mark.parametrize("until", range(1, len(RECORD) + 1))
+def test_a_replay_of_what_is_durable_ends_where_it_is_told_to_also_if_that_becomes_durable_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: int
+):
+    class ReaderOfALiveJournal(Reader):
+        def lines(self, after: int = 0) -> Iterator[Line]:
+            for line in super().lines(after):
+                yield msgspec.structs.replace(line, confirmed=False)
+
+    path = tmp_path / "j"
+    with Journal.open(path, now=DAY, disk=HeadlessDisk()) as journal:
+        for some in (RECORD[:3], RECORD[3:]):
+            journal.append(some, some[-1].at)
+    monkeypatch.setattr(import_module("duly.projections.replay"), "Reader", ReaderOfALiveJournal)
+    state = replay(path, until=until, confirmed=True)
+    assert (state.sequence, state.digest()) == (until, folded(*RECORD[:until]).digest())
+    assert state.catch_up() == len(RECORD) - until
+    assert state.digest() == folded(*RECORD).digest()
 
 
 def test_a_replay_whose_end_a_crash_took_while_it_was_read_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -13,6 +13,7 @@ EXECUTION = "duly.scheduler.execution"
 SHELL = "duly.scheduler.shell"
 RECOVERING = "tests/scheduler/test_recovery_timelines.py"
 BOUNDARIES = "tests/scheduler/test_recovery_boundaries.py"
+OWN = "tests/scheduler/test_own_indexes.py"
 ALIKE = "tests/scheduler/test_opening_much.py::test_schedules_of_one_rule_go_on_each_from_where_it_was"
 HISTORIES = tuple(f"tests/simulation/test_simulation.py::test_no_promise_is_broken[{shard}]" for shard in (0, 1))
 
@@ -142,6 +143,24 @@ MUTANTS = (
         SHELL,
         ((SYNC, "            if not isinstance(outcome, _Refused):\n    " + SYNC),),
         tuple(f"tests/simulation/test_simulation.py::test_no_promise_is_broken[{shard}]" for shard in range(4)),
+    ),
+    Mutant(
+        "another schedule's history is gone on with",
+        "duly.scheduler.own_indexes",
+        (("kept.history.schedule_id != schedule_id or ", ""),),
+        (f"{OWN}::test_a_kept_history_answers_as_the_whole_record_does",),
+    ),
+    Mutant(
+        "a fold that was interrupted is gone on with",
+        "duly.scheduler.own_indexes",
+        (("            kept, self._kept = self._kept, None\n", "            kept = self._kept\n"),),
+        (f"{OWN}::test_a_fold_that_is_interrupted_is_begun_anew",),
+    ),
+    Mutant(
+        "a row that was handed out changes afterwards",
+        "duly.projections.history",
+        (("shown=lambda row: copy(self._named(row))", "shown=self._named"),),
+        ("tests/scheduler/test_questions.py",),
     ),
     Mutant(
         "what comes next is taken from a schedule that is decided up to another instant",

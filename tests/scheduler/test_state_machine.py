@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from tests.scheduler.histories import History
-from tests.scheduler.reference_calendar import CADENCES, LAST, one_shot
+from tests.scheduler.reference_calendar import CADENCES, FIRST, LAST, one_shot
 
 IDS = ("a", "b", "c", "d")
 MICROSECOND = timedelta(microseconds=1)
@@ -64,8 +64,9 @@ class Agreement(RuleBasedStateMachine):
     # Time
 
     def pass_time(self, delta: timedelta) -> None:
-        # The model's calendar has an end, and sixty long times would pass it.
-        self.lived.now += delta if self.lived.now.year < LAST.year - 5 else min(delta, DAYS)
+        # The model's calendar has a beginning and an end, and sixty long steps would leave it.
+        inside = FIRST.year + 3 <= self.lived.now.year < LAST.year - 5
+        self.lived.now += delta if inside else max(-DAYS, min(delta, DAYS))
         self.lived.poll()
 
     @rule(delta=st.sampled_from((MICROSECOND, SECONDS, 30 * SECONDS, MINUTES, MINUTES + MICROSECOND, 7 * MINUTES)))
